@@ -50,7 +50,7 @@ def trec_eval(run, qrels):
     return pytrec_eval.RelevanceEvaluator(qrels, families).evaluate(run)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_without_ties_scores_are_those_of_trec_eval(seed):
     run, qrels = draw(seed, n_queries=20)
     expected = trec_eval(run, qrels)
@@ -69,9 +69,8 @@ def test_names_of_trec_eval_are_those_of_the_metrics_that_equal_them():
     assert hashbench.evaluate_run(run, qrels, TREC.values()).scores.keys() == TREC.keys()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_ndcg_of_a_run_is_that_of_trec_eval_by_any_name(seed):
-    run, qrels = draw(seed, n_queries=20)
+def test_ndcg_of_a_run_is_that_of_trec_eval_by_any_name():
+    run, qrels = draw(0, n_queries=20)
     expected = trec_eval(run, qrels)
     for name, names in (
         ("NDCG:trec", "ndcg nDCG NDCG NDCG:trec nDCG@all"),
@@ -127,7 +126,7 @@ def test_other_names_of_trec_eval_stand_for_no_metric():
 
 def test_with_ties_those_of_trec_eval_lie_between_low_and_high():
     n_inside = n_apart = 0
-    for seed in range(1000 if thoroughness.ALL else 50):
+    for seed in range(1000 if thoroughness.ALL else 20):
         run, qrels = draw(seed, n_scores=5)
         expected = trec_eval(run, qrels)
         result = hashbench.evaluate_run(run, qrels, TREC)
@@ -177,7 +176,7 @@ def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_docume
     metric = get_metric(name, of_run=True)
     cutoff = [argument for argument in metric.arguments if isinstance(argument, int)]
     option = [argument for argument in metric.arguments if isinstance(argument, str)]
-    for _ in range(200 if thoroughness.ALL else 30):
+    for _ in range(200 if thoroughness.ALL else 12):
         n_listed, n_left = rng.integers(1, 7), rng.integers(0, 4)
         scores, grades = rng.integers(0, 3, n_listed), unit * rng.choice([0, 0, 1, 2], n_listed)
         left = (unit * rng.choice([0, 1, 3], n_left)).tolist()
@@ -328,7 +327,7 @@ def test_numbers_that_name_queries_and_documents_of_tables_are_read_as_texts():
     assert hashbench.evaluate_run(table, {"1": {"8": 1}}, ["RR"]).summary["RR"].mean == 0.5
 
 
-@pytest.mark.parametrize("at_a_time", [1, 2, 64])
+@pytest.mark.parametrize("at_a_time", [2, 64])
 def test_some_queries_at_a_time_score_like_all_of_them(at_a_time, monkeypatch):
     run, qrels = draw(2, n_queries=7, n_scores=4)
     expected = [hashbench.evaluate_run({q: run[q]}, {q: qrels[q]}, METRICS) for q in run]
