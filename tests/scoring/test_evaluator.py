@@ -11,7 +11,6 @@ from helpers.affinity_examples import (
     classes,
     database,
     matrix,
-    multi_hot,
     query,
 )
 from helpers.score_assertions import assert_same_scores
@@ -95,18 +94,6 @@ def test_repeated_queries_score_like_each_on_its_own(rule, n_classes):
     assert together.n_undefined == np.isnan(together.scores["AP"].mean).sum()
 
 
-@pytest.mark.parametrize("rule", ["same-label", "shared-labels"])
-def test_collapsed_codes_score_alike_merged_or_not(rule, monkeypatch):
-    collapsed = np.zeros_like(database)
-    merged = evaluate(query, collapsed, RULES[rule], METRICS)
-
-    def keep_all(keys):
-        return np.lexsort(keys), np.zeros(0, dtype=np.int64)
-
-    monkeypatch.setattr(counting, "merge_equal_rows", keep_all)
-    assert_same_scores(evaluate(query, collapsed, RULES[rule], METRICS), merged)
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_scores_equal_the_oracle_over_every_tie_order(rule):
     rows, short = slice(0, 7), slice(0, 2)  # seven items, two bits: many ties
@@ -136,20 +123,6 @@ def test_codes_without_information_score_the_share_of_relevant_items_also_with_s
         assert summary["AP@1000"].mean == pytest.approx(0.1, abs=0.02)
         assert summary["P@100"].mean == pytest.approx(0.1, abs=0.02)
     assert (constant["AP"].low, constant["AP"].high) == (pytest.approx(0.05, abs=0.01), 1)
-
-
-@pytest.mark.parametrize(
-    ("form", "rule"),
-    [
-        (tuple(labels.tolist() for labels in classes), "same-label"),
-        (tuple(labels.astype(bool) for labels in multi_hot), "shared-labels"),
-        (matrix.astype(np.float32), "dense"),
-        (sp.coo_array(matrix), "dense"),
-    ],
-)
-def test_an_affinity_in_any_form_scores_alike(form, rule):
-    expected = evaluate(query, database, RULES[rule], METRICS)
-    assert_same_scores(evaluate(query, database, form, METRICS), expected)
 
 
 def test_undefined_queries_are_left_out_and_counted_or_scored_as_the_paper_does():
@@ -286,22 +259,19 @@ def test_levels_in_another_type_than_listed_score_alike_or_are_refused(distance)
             scored(OfPlugin(listed, computed))
 
 
-def test_items_that_real_levels_ignore_are_out_of_the_ranking():
-    levels = np.where(np.random.default_rng(3).random(gains.shape) < 0.3, -1, gains)
-    lists = [(row[row >= 0], -distances[row >= 0]) for row, distances in zip(levels, distances(), strict=True)]
-    expected = evaluate_ranking(*zip(*lists, strict=True), REAL).scores
-    for name, parts in evaluate(query, database, levels, REAL).scores.items():
-        np.testing.assert_allclose(parts, expected[name], rtol=0, atol=1e-12)
-
-
-def test_queries_that_exclude_themselves_do_so_with_real_levels():
-    similarity = np.random.default_rng(4).random((N_DATABASE, N_DATABASE)).round(2)
-    relevance, scores = (
-        [np.delete(row, i) for i, row in enumerate(rows)] for rows in (similarity, -distances(database))
-    )
-    expected = evaluate_ranking(relevance, scores, ["NDCG"]).scores
-    found = evaluate(database, database, similarity, ["NDCG"], exclude_self=True).scores
-    np.testing.assert_allclose(found["NDCG"], expected["NDCG"], rtol=0, atol=1e-12)
+def test_items_that_queries_with_real_levels_ignore_are_out_of_the_ranking():
+    rng = np.random.default_rng(3)
+    levels = np.where(rng.random(gains.shape) < 0.3, -1, gains)
+    similarity = rng.random((N_DATABASE, N_DATABASE)).round(2)
+    itself = np.where(np.eye(N_DATABASE, dtype=bool), -1, similarity)
+    for queries, given, left, options in (
+        (query, levels, levels, {}),
+        (database, similarity, itself, {"exclude_self": True}),
+    ):
+        lists = [(row[row >= 0], -apart[row >= 0]) for row, apart in zip(left, distances(queries), strict=True)]
+        expected = evaluate_ranking(*zip(*lists, strict=True), REAL).scores
+        for name, parts in evaluate(queries, database, given, REAL, **options).scores.items():
+            np.testing.assert_allclose(parts, expected[name], rtol=0, atol=1e-12)
 
 
 def test_random_orders_with_real_levels_spread_as_their_deviation_says():

@@ -40,8 +40,7 @@ def test_pairs_of_a_group_have_any_levels_and_queries_may_be_alike():
             assert counts.tolist() == np.bincount(distances[is_counted], minlength=N_BITS + 1).tolist()
 
 
-@pytest.mark.parametrize("split", [False, True])
-@pytest.mark.parametrize("n_classes", [8, 40])
+@pytest.mark.parametrize(("n_classes", "split"), [(8, False), (40, False), (40, True)])
 def test_pairs_of_a_group_are_those_that_touch_it(n_classes, split):
     codes, classes = draw(np.random.default_rng(0), n_classes, 3)
     rows = columns = np.arange(len(codes))

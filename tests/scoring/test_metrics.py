@@ -158,19 +158,6 @@ def test_a_tie_cut_by_k_is_averaged_and_bounded_over_its_hypergeometric_number(p
         assert np.ravel(result)[:3] == approx([float(value) for value in exact[divisor]])
 
 
-def test_relevant_items_first_is_not_the_best_order_for_ap_at_k():
-    distances, levels = [[0, 1, 1, 1, 2, 2, 2, 2]], [[1, 0, 0, 0, 1, 1, 0, 0]]
-    assert scores("AP@6", distances, levels).high[0] == 1
-    # With 2 of 6 relevant items of the tie above the cut: (1 + 2/5 + 3/6) / 3 = 0.633, the other end.
-    assert oracles.average_precision([1, 0, 0, 0, 1, 1, 0, 0], 6, "retrieved") == pytest.approx(19 / 30)
-
-
-def test_the_minimum_of_ap_at_k_can_lie_strictly_inside_the_feasible_numbers():
-    # None of the tie's two relevant items above the cut gives 1, both give 1; one, at rank 3, 5/6.
-    result = scores("AP@3", [[0, 1, 1, 1, 1]], [[1, 1, 1, 0, 0]])
-    assert (result.low[0], result.high[0]) == (pytest.approx(5 / 6), 1)
-
-
 @given(queries=rankings(max_size=40), k=st.integers(1, 50))
 def test_low_mean_and_high_are_in_order_and_between_0_and_1(queries, k):
     distances, levels = split(queries)

@@ -173,14 +173,6 @@ def test_samples_of_parts_unite_to_that_of_the_whole(monkeypatch):
     np.testing.assert_array_equal(united.rows, whole.rows)
 
 
-def test_items_are_drawn_as_often_as_they_occur(monkeypatch):
-    monkeypatch.setattr(item_sample, "N_SAMPLED", 1000)
-    words = np.repeat(np.arange(101, dtype=np.uint64), [5000] + [50] * 100)[:, None]  # half of all are equal
-    sample = item_sample.Sample.draw(words, np.zeros((len(words), 1), np.int64), 0)
-    share = (sample.words[sample.chosen, 0] == 0).mean()
-    assert share == pytest.approx(0.5, abs=0.05)
-
-
 def test_the_estimate_of_a_sample_is_near_what_random_orders_show(monkeypatch):
     monkeypatch.setattr(item_sample, "N_SAMPLED", 300)
     images, labels = load_digits(return_X_y=True)
