@@ -26,8 +26,7 @@ import hashbench
 from hashbench.reports.aggregate import LINE, main_lines, mean_over_seeds
 from hashbench.reports.formatting import markdown_table
 from hashbench.scoring.comparison import ALPHA, combined, holm, interval
-from hashbench.scoring.may_be_best import Chance, corrected_p_values
-from hashbench.scoring.seed_variances import seed_variances
+from hashbench.scoring.may_be_best import Chance, corrected_p_values, seed_variances
 
 PAGE = DOCS / "explanation" / "comparing.md"
 ROWS = Path(__file__).with_suffix(".csv")

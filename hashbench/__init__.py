@@ -50,15 +50,14 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.reports.diff": ("Diff",),
     "hashbench.reports.explain.explained": ("Explained",),
     "hashbench.scoring.candidates": ("CandidateCount",),
-    "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
+    "hashbench.scoring.code_statistics": ("CodeUsage", "Drift", "code_usage", "drift"),
     "hashbench.scoring.comparison": ("Difference", "compare"),
-    "hashbench.scoring.drift": ("Drift", "drift"),
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
     "hashbench.scoring.histogram": ("TieHistogram",),
+    "hashbench.scoring.lists": ("evaluate_ranking",),
     "hashbench.scoring.may_be_best": ("MayBeBest", "may_be_best"),
     "hashbench.scoring.metrics": ("Scores", "Slopes", "register_metric"),
     "hashbench.scoring.problem": ("Problem", "evaluate"),
-    "hashbench.scoring.rankings": ("evaluate_ranking",),
     "hashbench.scoring.runs": ("evaluate_run",),
     "hashbench.scoring.scorer": ("scorer",),
     "hashbench.scoring.thresholds": ("Match", "Thresholds", "pair_thresholds"),
@@ -113,15 +112,19 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     from hashbench.reports.diff import Diff as Diff
     from hashbench.reports.explain.explained import Explained as Explained
     from hashbench.scoring.candidates import CandidateCount as CandidateCount
-    from hashbench.scoring.code_statistics import CodeUsage as CodeUsage, code_usage as code_usage
+    from hashbench.scoring.code_statistics import (
+        CodeUsage as CodeUsage,
+        Drift as Drift,
+        code_usage as code_usage,
+        drift as drift,
+    )
     from hashbench.scoring.comparison import Difference as Difference, compare as compare
-    from hashbench.scoring.drift import Drift as Drift, drift as drift
     from hashbench.scoring.evaluation import Evaluation as Evaluation, Summary as Summary
     from hashbench.scoring.histogram import TieHistogram as TieHistogram
+    from hashbench.scoring.lists import evaluate_ranking as evaluate_ranking
     from hashbench.scoring.may_be_best import MayBeBest as MayBeBest, may_be_best as may_be_best
     from hashbench.scoring.metrics import Scores as Scores, Slopes as Slopes, register_metric as register_metric
     from hashbench.scoring.problem import Problem as Problem, evaluate as evaluate
-    from hashbench.scoring.rankings import evaluate_ranking as evaluate_ranking
     from hashbench.scoring.runs import evaluate_run as evaluate_run
     from hashbench.scoring.scorer import scorer as scorer
     from hashbench.scoring.thresholds import (

@@ -64,7 +64,7 @@ CASES = {
 WORDS = np.array(["süß", "Käse", "Öl"])
 
 
-@pytest.mark.parametrize("form", [list, np.asarray, lambda words: words.astype(object), np.char.encode])
+@pytest.mark.parametrize("form", [list, lambda words: words.astype(object), np.char.encode])
 def test_classes_may_be_words_of_any_type(form):
     words = [form(WORDS[labels]) for labels in classes]
     expected = oracles.same_label(*classes)
@@ -75,39 +75,33 @@ def test_classes_may_be_words_of_any_type(form):
     np.testing.assert_array_equal(rule.block(slice(None), slice(None)), CASES["hierarchy"][1])
 
 
-def test_classes_of_queries_that_the_database_lacks_are_noted_by_name():
-    assert as_affinity((["c1", "c3", "c2"], ["c3 ", "c2", "c1"])).notes == [
-        "1 of the 3 classes of queries occurs nowhere in the database, such as 'c3'; the nearest there is 'c3 '."
-    ]
-    many = [f"a{number:03}" for number in range(150)]
-    (note,) = as_affinity((["a000", "zebra "], [*many, "zebra"])).notes
-    assert note.endswith(", such as 'zebra '; the nearest there is 'zebra'.")
-    assert as_affinity((["a", "b"], ["b", "a", "c"])).notes == []
-    assert SameLabel(["a"], ["b"]).notes == ()  # maybe of a part
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, object])
+@pytest.mark.parametrize("dtype", [np.float32, object])
 def test_whole_numbers_of_other_dtypes_are_classes(dtype):
     rule = SameLabel(classes[0].astype(dtype), classes[1].astype(dtype).tolist())
     np.testing.assert_array_equal(rule.block(slice(None), slice(None)), CASES["same-label"][1])
 
 
-def test_words_of_a_hierarchy_are_compared_as_those_of_classes():
-    rule = Hierarchy(["c1", "c3"], ["c1", "c3 "], ["x", "x"], ["x", "x"])
-    assert as_affinity(rule).notes == [
-        "1 of the 2 classes of queries occurs nowhere in the database, such as 'c3'; the nearest there is 'c3 '."
-    ]
+def test_classes_of_queries_that_the_database_lacks_are_noted_by_name_and_refused_if_none_is_there():
+    note = "1 of the {} classes of queries occurs nowhere in the database, such as 'c3'; the nearest there is 'c3 '."
+    assert as_affinity((["c1", "c3", "c2"], ["c3 ", "c2", "c1"])).notes == [note.format(3)]
+    assert as_affinity(Hierarchy(["c1", "c3"], ["c1", "c3 "], ["x", "x"], ["x", "x"])).notes == [note.format(2)]
+    many = [f"a{number:03}" for number in range(150)]
+    (note,) = as_affinity((["a000", "zebra "], [*many, "zebra"])).notes
+    assert note.endswith(", such as 'zebra '; the nearest there is 'zebra'.")
+    assert as_affinity((["a", "b"], ["b", "a", "c"])).notes == []
+    assert SameLabel(["a"], ["b"]).notes == ()  # maybe of a part
     unseen = as_affinity(Hierarchy(["a", "b"], ["c", "d"], ["x", "Y"], ["x", "y"]))
     assert [note[: note.index(" occur")] for note in unseen.notes] == [
         "2 of the 2 classes of queries",
         "1 of the 2 superclasses of queries",
     ]
-    for coarse in (["x"], ["y"]), ([1], [2]):
-        with pytest.raises(HashbenchError, match=r"no class of the queries is a class of the database, such as 'a'"):
-            as_affinity(Hierarchy(["a"], ["b"], *coarse))
-    for coarse in (["x"], ["y"]), ([1], [2]):
-        with pytest.raises(HashbenchError, match=r"such as 1; the database has 2. Number the classes of both"):
-            as_affinity(Hierarchy([1], [2], *coarse))
+    for labels, message in (
+        ((["a"], ["b"]), r"no class of the queries is a class of the database, such as 'a'"),
+        (([1], [2]), r"such as 1; the database has 2. Number the classes of both"),
+    ):
+        for coarse in ((["x"], ["y"]), ([1], [2])):
+            with pytest.raises(HashbenchError, match=message):
+                as_affinity(Hierarchy(*labels, *coarse))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -115,6 +109,9 @@ def test_blocks_equal_an_obvious_double_loop(name):
     affinity, expected = CASES[name]
     assert (affinity.n_queries, affinity.n_database) == (N_QUERIES, N_DATABASE)
     np.testing.assert_array_equal(affinity.part().block(slice(None), slice(None)), expected)
+    assert affinity.levels[0] == 0
+    assert (np.diff(affinity.levels) > 0).all()
+    assert np.isin(expected, affinity.levels).all()
     rows, columns = np.array([4, 0, 4]), np.array([8, 1, 2, 1])
     for queries in (slice(0, N_QUERIES), slice(2, 5), slice(3, 3), rows, rows[:0]):
         for database in (slice(0, N_DATABASE), slice(1, 2), slice(4, N_DATABASE), columns, columns[:1]):
@@ -147,6 +144,7 @@ def test_a_part_equals_the_block_of_the_whole_and_stays_the_same_rule(name, quer
     np.testing.assert_array_equal(block, expected[rows][:, columns])
     np.testing.assert_array_equal(part.part(rows, columns).block(slice(None), slice(None)), block)
     assert np.isin(block, part.levels).all()
+    assert getattr(part, "is_sparse", False) == getattr(affinity, "is_sparse", False)
     if part.query_keys() is not None:
         if isinstance(affinity, Explicit):  # of the levels, which are the part's own
             assert kinds_of(part.query_keys()) == kinds_of(expected)
@@ -159,26 +157,11 @@ def test_items_whose_levels_are_powers_of_two_keep_keys_of_their_own():
     assert len(np.unique(Explicit(levels).item_keys())) == len(np.unique(levels, axis=1).T)
 
 
-def test_a_part_of_a_sparse_matrix_stays_sparse():
-    part = CASES["csr"][0].part(np.array([3, 1]), slice(2, 7))
-    assert part.is_sparse
-    assert part.matrix.format == "csr"
-    np.testing.assert_array_equal(part.matrix.toarray(), matrix[[3, 1], 2:7])
-
-
 def test_a_part_of_shared_labels_has_as_many_levels_as_its_items_can_share():
     labels = np.tri(4, dtype=np.uint8)  # the first item has one label, the last one four
     whole = SharedLabels(labels, labels)
     assert whole.levels.tolist() == [0, 1, 2, 3, 4]
     assert whole.part(slice(0, 2)).levels.tolist() == [0, 1, 2]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_levels_ascend_from_0_and_cover_all_that_occurs(name):
-    affinity, expected = CASES[name]
-    assert affinity.levels[0] == 0
-    assert (np.diff(affinity.levels) > 0).all()
-    assert np.isin(expected, affinity.levels).all()
 
 
 @given(
@@ -245,27 +228,6 @@ def test_parts_of_any_dtype_add_up_to_their_level(parts, level, form):
     assert affinity.levels.tolist() == [0, level]
 
 
-@pytest.mark.parametrize("column", [3, 10**8, -1])
-def test_a_list_of_lists_with_a_column_beyond_its_shape_is_refused(column):
-    matrix = sp.lil_array(np.eye(2, 3, dtype=int))
-    matrix.rows[0] = [column]
-    with pytest.raises(HashbenchError, match=r"sparse matrix of shape \(2, 3\) is damaged"):
-        Explicit(matrix)
-
-
-@pytest.mark.parametrize(
-    ("parts", "shown"),
-    [
-        (np.array([2**63 - 1, 2**63 - 1, 3]), "9223372036854775807"),
-        (np.array([3, -2]), "-2"),
-        (np.array([-0.5, 3], dtype=np.float32), "-0.5"),
-    ],
-)
-def test_a_part_that_is_no_level_is_refused(parts, shown):
-    with pytest.raises(HashbenchError, match=rf"levels 0 to 1000, .* got 1 other values \({shown}\)"):
-        Explicit(coo(parts))
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -279,6 +241,13 @@ def test_a_part_that_is_no_level_is_refused(parts, shown):
         (lambda: SharedLabels([1], [1]), r"query labels have shape \(1,\), expected multi-hot"),
         (lambda: Explicit([1, 2]), r"two dimensions, \(queries, database\), got shape \(2,\)"),
         (lambda: Explicit(sp.csr_array([[-2, 1001, 0, -3, -4]])), r"got 4 other values \(-4, -3, -2, \.\.\.\)"),
+        (lambda: Explicit(coo(np.array([2**63 - 1, 2**63 - 1, 3]))), r"got 1 other values \(9223372036854775807\)"),
+        (lambda: Explicit(coo(np.array([3, -2]))), r"levels 0 to 1000, .* got 1 other values \(-2\)"),
+        (lambda: Explicit(coo(np.array([-0.5, 3], dtype=np.float32))), r"got 1 other values \(-0.5\)"),
+        (
+            lambda: SameLabel(np.array([2**63 + 1], dtype=np.uint64), [1]),
+            "exact up to 9223372036854775807, and hold 9223372036854775809",
+        ),
         (lambda: Explicit(coo(np.array([2, -1]))), "level -1 holds some pairs twice"),
         (lambda: Explicit(sp.csr_array(([-1, 2, 1], [0, 0, 1], [0, 3]))), "level -1 holds some pairs twice"),
         (lambda: Explicit([[1, -1], [-1, 1]]), "level -1 and no 0"),
@@ -317,21 +286,28 @@ def with_parts(form, **parts):
     return matrix
 
 
+def with_rows(column):
+    """A list of lists with a column beyond its shape."""
+    matrix = sp.lil_array(np.eye(6, dtype=int))
+    matrix.rows[0] = [column]
+    return matrix
+
+
 @pytest.mark.parametrize(
     "matrix",
     [
         with_parts("csr", indices=np.arange(6) - 5),
         with_parts("csr", indices=np.arange(6) + 1),
         with_parts("csr", indptr=np.array([0, 1, 2, 3, 4, 10**6, 6])),
-        with_parts("csr", indptr=np.array([0, 1, 2, 3, 4, 5, 10**6])),
         with_parts("csr", indptr=np.array([1, 1, 2, 3, 4, 5, 6])),
         with_parts("csr", indptr=np.array([0, 1, 2, 6])),
         with_parts("csr", data=np.ones(3, dtype=np.int8)),
         with_parts("csc", indices=np.arange(6) - 1),
-        with_parts("csc", indptr=np.array([0, 1, 2, 3, 10**6, 5, 6])),
         with_parts("coo", coords=(np.arange(6) - 1, np.arange(6))),
         with_parts("coo", coords=(np.arange(6), np.arange(6) + 1)),
         with_parts("coo", coords=(np.arange(6), np.arange(3))),
+        with_rows(6),
+        with_rows(-1),
     ],
 )
 def test_a_damaged_sparse_matrix_is_refused_before_compiled_code_sees_it(matrix):
@@ -340,19 +316,13 @@ def test_a_damaged_sparse_matrix_is_refused_before_compiled_code_sees_it(matrix)
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
-def test_any_format_of_sparse_matrix_will_do_and_is_left_as_it_was(form):
+def test_levels_and_labels_may_be_sparse_in_any_format_and_are_left_as_they_were(form):
     dense = np.random.default_rng(0).integers(0, 3, (5, 7))
-    matrix = sp.csr_array(dense).asformat(form)
-    result = Explicit(matrix).block(slice(None), slice(None))
-    np.testing.assert_array_equal(result, dense)
+    matrix, labels = sp.csr_array(dense).asformat(form), dense // 2
+    np.testing.assert_array_equal(Explicit(matrix).block(slice(None), slice(None)), dense)
     np.testing.assert_array_equal(matrix.toarray(), dense)
-
-
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
-def test_multi_hot_labels_may_be_sparse(form):
-    dense = np.random.default_rng(0).integers(0, 2, (5, 7))
-    rule = as_affinity((sp.csr_array(dense).asformat(form), dense))
-    np.testing.assert_array_equal(rule.block(slice(None), slice(None)), dense @ dense.T)
+    rule = as_affinity((sp.csr_array(labels).asformat(form), labels))
+    np.testing.assert_array_equal(rule.block(slice(None), slice(None)), labels @ labels.T)
 
 
 class OnlyDLPack:
@@ -374,9 +344,6 @@ def test_labels_and_levels_may_be_arrays_of_any_library_with_dlpack():
     np.testing.assert_array_equal(as_affinity(OnlyDLPack(levels)).block(slice(None), slice(None)), levels)
 
 
-def test_labels_beyond_int64_are_refused():
-    huge = np.array([2**63 + 1, 2], dtype=np.uint64)
-    with pytest.raises(HashbenchError, match="exact up to 9223372036854775807, and hold 9223372036854775809"):
-        SameLabel(huge, huge)
+def test_labels_up_to_int64_are_exact():
     fine = np.array([2**63 - 1, 2], dtype=np.uint64)
     assert SameLabel(fine, fine).query_labels.tolist() == fine.tolist()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hashbench.pipeline.one_job import Outcome
     from hashbench.pipeline.steps import Demands
     from hashbench.scoring.candidates import CandidateCount
-    from hashbench.scoring.drift import Drift
+    from hashbench.scoring.code_statistics import Drift
     from hashbench.scoring.evaluation import Evaluation
 
 _SHOWN_BITS = 3  # that differ most

@@ -25,13 +25,13 @@ from hashbench.pipeline.recipes import recipe_of
 from hashbench.pipeline.sliced_codes import LabelFiles, PackedSlices, SlicedLabels
 from hashbench.pipeline.steps import check_content, features_of, needs_vectors, problem_of, rows_of
 from hashbench.registry import dataset_names, method_names
-from hashbench.scoring.asymmetric import as_outputs
 from hashbench.scoring.evaluation import Evaluation, arrays_of
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.hamming import check_counts as check_rated
 from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.problem import Problem
+from hashbench.scoring.real_rankings import as_outputs
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.thresholds import Thresholds, count_labelled
 from hashbench.sources.array_files import (

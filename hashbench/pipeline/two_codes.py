@@ -10,7 +10,7 @@ import numpy as np
 from hashbench._typing import ByteArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.own_codes import OwnCodes, OwnFiles, dataset_of, read_file, read_own, read_packed
-from hashbench.scoring.drift import Drift, check_same, drift_packed
+from hashbench.scoring.code_statistics import Drift, check_same, drift_packed
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import get_metric

@@ -26,9 +26,14 @@ from hashbench.scoring.comparison import (
     moments,
 )
 from hashbench.scoring.evaluation import Evaluation, evaluation_of, metrics_in
-from hashbench.scoring.may_be_best import Chance, chance_of_queries, corrected_p_values, p_values_of_pairs
+from hashbench.scoring.may_be_best import (
+    Chance,
+    chance_of_queries,
+    corrected_p_values,
+    p_values_of_pairs,
+    seed_variances,
+)
 from hashbench.scoring.metrics import is_error
-from hashbench.scoring.seed_variances import seed_variances
 from hashbench.store.result_rows import NUMBERS, OWN_FEATURES, as_row
 from hashbench.store.score_cache import find
 

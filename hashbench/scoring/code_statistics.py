@@ -1,4 +1,6 @@
-"""How codes use their bits: distinct codes, balance and correlation, without any labels."""
+"""How codes use their bits, and how far two codes of the same items differ, without any labels."""
+
+from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
 
 from collections import Counter
 from dataclasses import dataclass
@@ -10,6 +12,7 @@ import numpy.typing as npt
 from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, FloatArray, IntArray
 from hashbench.bits import as_packed, to_words, unpack
+from hashbench.errors import HashbenchError
 from hashbench.scoring.equal_rows import sort_equal_rows
 
 if TYPE_CHECKING:
@@ -113,7 +116,7 @@ def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> IntArray:
     return np.sort(np.diff(first, append=len(order)))[::-1]
 
 
-def usage_notes(query: ByteArray, database: "SliceableCodes", n_bits: int, advice: str = ADVICE) -> list[str]:
+def usage_notes(query: ByteArray, database: SliceableCodes, n_bits: int, advice: str = ADVICE) -> list[str]:
     """Report packed codes that rank little or nothing, with ``advice``, by default that for codes of any origin.
 
     They do if all are equal, or, of at least 8 items, if more than half are equal or a quarter of the bits is constant.
@@ -154,7 +157,7 @@ def _n_varying(seen: ByteArray) -> int:
     return int(np.bitwise_count(seen[0] & seen[1]).sum())
 
 
-def _all_bits_seen(codes: "SliceableCodes", n_bits: int) -> ByteArray:
+def _all_bits_seen(codes: SliceableCodes, n_bits: int) -> ByteArray:
     """Return `bits_seen` of packed codes, of which no more are read once all bits vary."""
     seen, n_codes = np.zeros((2, codes.shape[1]), dtype=np.uint8), int(codes.shape[0])
     for rows in [slice(0, _FEW_ROWS), *chunks(_FEW_ROWS, n_codes, _ROWS)]:
@@ -164,7 +167,7 @@ def _all_bits_seen(codes: "SliceableCodes", n_bits: int) -> ByteArray:
     return seen
 
 
-def _n_most_frequent(codes: "SliceableCodes") -> int:
+def _n_most_frequent(codes: SliceableCodes) -> int:
     """Count the code that is most frequent in a sample; return 0 if it is there on less than a quarter of the rows."""
     n_codes = int(codes.shape[0])
     n_runs = _N_RUNS if n_codes > _FEW_ROWS else 1
@@ -188,3 +191,105 @@ def _moments(packed: ByteArray, n_bits: int) -> tuple[FloatArray, FloatArray]:
         ones += bits.sum(axis=0)
         both += bits.T @ bits
     return ones, both
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """The bits in which two codes of each item differ.
+
+    Parameters
+    ----------
+    bits_per_item : ndarray of shape (n_items,), int64
+        How many bits of each item differ: the Hamming distance of its two codes.
+    items_per_bit : ndarray of shape (n_bits,), int64
+        In how many items each bit differs.
+
+    Examples
+    --------
+    >>> found = drift([[0, 0], [0, 1]], [[0, 0], [1, 1]])
+    >>> found, found.bits_per_item.tolist(), found.items_per_bit.tolist()
+    (<Drift of 2 items; 0.5000 of 2 bits differ per item, at most 1; 0.5000 of the codes are equal>, [0, 1], [1, 0])
+    """
+
+    bits_per_item: IntArray
+    items_per_bit: IntArray
+
+    @property
+    def mean_bits(self) -> float:
+        """How many bits differ per item, on average."""
+        return float(self.bits_per_item.mean())
+
+    @property
+    def most_bits(self) -> int:
+        """The most bits that differ in an item."""
+        return int(self.bits_per_item.max())
+
+    @property
+    def share_equal(self) -> float:
+        """Share of the items whose two codes are equal."""
+        return float((self.bits_per_item == 0).mean())
+
+    def __repr__(self) -> str:
+        n_items, n_bits = len(self.bits_per_item), len(self.items_per_bit)
+        differing = f"{self.mean_bits:.4f} of {n_bits} bits differ per item, at most {self.most_bits}"
+        return f"<Drift of {n_items:,} items; {differing}; {self.share_equal:.4f} of the codes are equal>"
+
+
+def drift(
+    codes: npt.ArrayLike,
+    other_codes: npt.ArrayLike,
+    *,
+    n_bits: int | None = None,
+    bit_order: str | None = None,
+) -> Drift:
+    """Count the bits in which two codes of the same items differ, such as those of two implementations of one hash.
+
+    Parameters
+    ----------
+    codes, other_codes : array of shape (n_items, n_bits)
+        In any form that `hashbench.evaluate` takes, with the same items in the same order.
+    n_bits, bit_order
+        As in `hashbench.evaluate`.
+
+    Returns
+    -------
+    Drift
+        Bits that differ per item, items that differ per bit, and the share of equal codes.
+
+    Raises
+    ------
+    HashbenchError
+        If there are not equally many codes of one length.
+
+    Examples
+    --------
+    >>> drift([[0, 0], [0, 1]], [[0, 0], [1, 1]]).share_equal
+    0.5
+    """
+    first, length = as_packed(codes, n_bits, "codes", bit_order)
+    other, other_length = as_packed(other_codes, n_bits, "other codes", bit_order)
+    check_same(len(first), length, len(other), other_length)
+    return drift_packed(first, other, length)
+
+
+def check_same(n_codes: int, n_bits: int, n_other: int, n_other_bits: int, role: str = "") -> None:
+    """Refuse other codes of another length, or more or fewer than there are, of a role such as ``"query "``."""
+    if n_bits != n_other_bits:
+        raise HashbenchError(
+            f"the {role}codes have {n_bits} bits and the other ones {n_other_bits}; both must be equally long."
+        )
+    if n_codes != n_other:
+        raise HashbenchError(
+            f"there are {n_codes:,} {role}codes and {n_other:,} other ones; give both codes of each item, in one order."
+        )
+    if not n_codes:
+        raise HashbenchError(f"there are no {role}codes; at least one is needed.")
+
+
+def drift_packed(codes: ByteArray, other: ByteArray, n_bits: int) -> Drift:
+    """Count the bits in which packed codes, (n_items, ceil(n_bits / 8)), differ."""
+    per_item, per_bit = np.empty(len(codes), dtype=np.int64), np.zeros(n_bits, dtype=np.int64)
+    for rows in chunks(0, len(codes), _ROWS):
+        differing = unpack(codes[rows] ^ other[rows], n_bits)
+        per_item[rows], per_bit = differing.sum(axis=1), per_bit + differing.sum(axis=0)
+    return Drift(per_item, per_bit)

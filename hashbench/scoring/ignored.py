@@ -1,7 +1,10 @@
-"""Pairs that no ranking has: level -1 of an explicit matrix, or of any rule by options."""
+"""Pairs that no ranking has: level -1 of an explicit matrix, or of any rule by options.
+
+With one of the options, queries are the items of the database, by position, and never find themselves.
+"""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from unicodedata import normalize
 
 import numpy as np
@@ -10,12 +13,17 @@ import numpy.typing as npt
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, BoolArray, IntArray, LevelArray, Rows
 from hashbench._validation import class_pair
-from hashbench.affinity import Affinity, Hierarchy, SameLabel
+from hashbench.affinity import Affinity, Explicit, Hierarchy, SameLabel
 from hashbench.errors import HashbenchError
+
+if TYPE_CHECKING:
+    from hashbench.scoring.counting import SliceableCodes
 
 _ALL = slice(None)
 _IGNORED = np.int16(-1)
 _ROWS = 1 << 20  # of a database whose labels are read at a time
+_COMPARED = 1 << 18  # rows of a database, at a time
+FINDS_ITSELF = "The queries are the database, so each finds itself. To leave it out: --exclude-self, exclude_self=True."
 
 Pair = tuple[npt.ArrayLike, npt.ArrayLike]
 
@@ -241,3 +249,50 @@ def notes_on_ignored(relevance: Affinity, n_left: IntArray, *, has_relevant: boo
         f"{n_ignored.sum():,} of {n_pairs:,} pairs of a query and a database item are ignored, {each} of each query."
     )
     return [pairs, *([] if has_relevant else why_none_left(relevance))]
+
+
+def check_self(query: AnyArray, database: "SliceableCodes", relevance: Affinity) -> list[str]:
+    """Return a note if queries find themselves; where they must not, refuse those that are not the database."""
+    is_database = query.shape == tuple(database.shape) and all(
+        np.array_equal(query[rows], database[rows]) for rows in chunks(0, len(query), _COMPARED)
+    )
+    if not relevance.excludes_self:
+        first = slice(0, 1)
+        is_ignored = relevance.ignores and relevance.part(first, first).block(first, first)[0, 0] < 0
+        return [FINDS_ITSELF] * (is_database and not is_ignored)
+    if not is_database:
+        raise HashbenchError(
+            f"excluding self-matches needs the same items as queries and database, in the same order, but the "
+            f"{len(query):,} queries and {database.shape[0]:,} database items differ. Give the same codes as both."
+        )
+    if len(query) < 2:
+        raise HashbenchError("there is one item, and without itself nothing is left to rank; give more.")
+    for rows in chunks(0, len(query), _COMPARED):
+        part = relevance.part(rows, rows).plain
+        for kind in ("labels", "features"):
+            of_query, of_database = (getattr(part, f"{role}_{kind}", ()) for role in ("query", "database"))
+            if not np.array_equal(of_query, of_database):
+                raise HashbenchError(
+                    f"excluding self-matches needs the same items as queries and database, but their {kind} differ. "
+                    f"Give the same {kind} as both."
+                )
+    return []
+
+
+def check_symmetry(relevance: Affinity) -> None:
+    """Refuse a matrix in which an item is relevant to another, or ignored, and not the other way round."""
+    plain = relevance.plain
+    if not isinstance(plain, Explicit):
+        return
+    for holds in (plain.matrix > 0, plain.matrix < 0):
+        differing = holds != holds.T
+        if differing.nnz if plain.is_sparse else differing.any():
+            raise not_symmetric()
+
+
+def not_symmetric() -> HashbenchError:
+    """Return the error for relevance that holds one way only."""
+    return HashbenchError(
+        "relevance is not symmetric, but without the queries themselves two items are one pair. Give both the same "
+        "labels, or pass a symmetric matrix."
+    )

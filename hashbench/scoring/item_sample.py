@@ -1,20 +1,19 @@
 """Items that stand for a database where covariances with their keys are summed: see `hashbench.scoring.score_table`."""
 
-from collections.abc import Callable, Iterator
-from functools import partial, reduce
+from collections.abc import Callable
+from functools import reduce
 from operator import add
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from hashbench._parallel import compiled_or
-from hashbench._typing import BoolArray, ByteArray, FloatArray, IntArray, LevelArray, Rows, WordArray
+from hashbench._typing import ByteArray, FloatArray, IntArray, LevelArray, WordArray
 from hashbench.affinity import Affinity, level_indices
 from hashbench.bits import n_words, to_words
 from hashbench.scoring.counting import SliceableCodes, read_words
 from hashbench.scoring.engine import kernels
-from hashbench.scoring.equal_rows import number_rows
-from hashbench.scoring.row_hashes import ODD, mixed, row_hashes
+from hashbench.scoring.equal_rows import ODD, mixed, number_rows, row_hashes
 
 N_SAMPLED = 1024  # items of a large database; docs/explanation/mean-over-queries.md states how exact it is
 
@@ -75,8 +74,9 @@ class PackedSample(NamedTuple):
         is_drawn = _n_chosen(n_items) < n_items
         chosen = _draw(database, n_bits, affinity.item_keys()) if is_drawn else np.arange(n_items)
         of_chosen = np.empty((len(chosen), n_words(n_bits)), dtype=np.uint64)
-        for is_here, words in _words_at(chosen, database, n_bits):
-            of_chosen[is_here] = words
+        for block, words in read_words(database, n_bits):
+            is_here = (chosen >= block.start) & (chosen < block.stop)
+            of_chosen[is_here] = words[chosen[is_here] - block.start]
         return cls._of_rows(chosen, of_chosen, query, n_bits, affinity)
 
     @classmethod
@@ -86,7 +86,11 @@ class PackedSample(NamedTuple):
 
     @classmethod
     def _of_rows(cls, rows: IntArray, words: WordArray, query: ByteArray, n_bits: int, affinity: Affinity) -> Self:
-        levels = partial(_level_indices, affinity.part(_ALL, rows))
+        part = affinity.part(_ALL, rows)
+
+        def levels(queries: slice) -> LevelArray:
+            return level_indices(part.levels, part.block(queries, _ALL))
+
         return cls(rows, to_words(query), words, levels, n_bits + 1, affinity.ignores)
 
     def add(self, queries: slice, tables: FloatArray, sums: FloatArray) -> None:
@@ -234,15 +238,3 @@ def _sort_by_keys(items: IntArray, keys: WordArray) -> None:
             items[at] = items[at - 1]
             at -= 1
         items[at] = item
-
-
-def _words_at(chosen: IntArray, database: SliceableCodes, n_bits: int) -> Iterator[tuple[BoolArray, WordArray]]:
-    """Read the words of chosen rows, block by block, each with which of the rows these are."""
-    for rows, words in read_words(database, n_bits):
-        is_here = (chosen >= rows.start) & (chosen < rows.stop)
-        yield is_here, words[chosen[is_here] - rows.start]
-
-
-def _level_indices(affinity: Affinity, queries: Rows) -> LevelArray:
-    """Return the level of each item as an index, (n_queries, n_database)."""
-    return level_indices(affinity.levels, affinity.block(queries, _ALL))

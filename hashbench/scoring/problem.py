@@ -15,21 +15,17 @@ from hashbench._validation import as_array, check_choice, refuse_fractions
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError, counted, needing
-from hashbench.scoring.asymmetric import AsymmetricDistance, as_outputs, notes_on_signs
 from hashbench.scoring.candidates import CandidateCount, count_candidates
 from hashbench.scoring.compilation import reporting_compilation
-from hashbench.scoring.cosine import CosineDistance
 from hashbench.scoring.counting import SliceableCodes
-from hashbench.scoring.curves import curve_metrics, lay_out
 from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS, Evaluation, OrderEffect, suited
 from hashbench.scoring.hamming import HammingRanking, check_counts
-from hashbench.scoring.ignored import leave_out
+from hashbench.scoring.ignored import check_self, leave_out
 from hashbench.scoring.metrics import Metric, checked_metrics
 from hashbench.scoring.random_orders import check_orders
 from hashbench.scoring.ranking import Ranking, score
-from hashbench.scoring.real_rankings import RealRanking
+from hashbench.scoring.real_rankings import AsymmetricDistance, CosineDistance, RealRanking, as_outputs, notes_on_signs
 from hashbench.scoring.reranking import Vectors
-from hashbench.scoring.self_pairs import check_self
 from hashbench.scoring.thresholds import Thresholds, count_halves, count_pairs
 
 if TYPE_CHECKING:
@@ -350,28 +346,22 @@ class Problem:
             metric.check_levels(self.ranking.levels)
         if random_orders:
             check_orders(random_orders, asked)
-        notes = [*self.notes, *self._notes_on_signs(by_outputs)]
+        outputs, notes = cast("FloatArray", self.query_outputs), self.notes
+        if by_outputs:
+            notes += notes_on_signs(outputs, self.codes.query, self.codes.n_bits)
         evaluation = score(self.ranking, chosen, undefined, random_orders, on_progress)
         notes += [*evaluation.notes, *left_out]
         others = []
         for form in dict.fromkeys(metric.form for metric in asked if metric not in chosen):
             of_form = [metric.without_form() for metric in asked if metric.form == form]
-            scored = score(self._asymmetric(form, chosen), of_form, undefined, random_orders, on_progress)
+            distance = AsymmetricDistance(outputs, np.asarray(self.codes.database[:]), self.codes.n_bits, form)
+            ranking = RealRanking(distance, self.codes.relevance, self.codes.plan(chosen).rows)
+            scored = score(ranking, of_form, undefined, random_orders, on_progress)
             effects = {name: OrderEffect(0.0, parts.tie_sd) for name, parts in scored.scores.items()}
             effects |= scored.order_effects
             effects = {name: effect._replace(kinds=scored.kind) for name, effect in effects.items()}
             others.append(replace(scored, order_effects=effects))
         return replace(_united(evaluation, others, asked), notes=notes, queries=self.queries)
-
-    def _notes_on_signs(self, by_outputs: Sequence[Metric]) -> list[str]:
-        if not by_outputs or self.query_outputs is None:
-            return []
-        return notes_on_signs(self.query_outputs, self.codes.query, self.codes.n_bits)
-
-    def _asymmetric(self, form: str, others: Sequence[Metric]) -> RealRanking:
-        codes, outputs = self.codes, cast("FloatArray", self.query_outputs)
-        distance = AsymmetricDistance(outputs, np.asarray(codes.database[:]), codes.n_bits, form)
-        return RealRanking(distance, codes.relevance, codes.plan(others).rows)
 
     def curves(self, on_progress: Progress = silent) -> pd.DataFrame:
         """Compute precision-recall curves.
@@ -489,3 +479,32 @@ def _united(evaluation: Evaluation, others: Sequence[Evaluation], metrics: Seque
         values = {name: value for one in (evaluation, *others) for name, value in dict(getattr(one, kind)).items()}
         parts[kind] = {metric.name: values[metric.name] for metric in metrics if metric.name in values}
     return replace(evaluation, **parts)
+
+
+def curve_metrics(n_bits: int | None, n_items: int) -> list[str]:
+    """Return the metrics of curves: P and R at each radius, and at ranks spaced evenly on a logarithmic axis.
+
+    There are radii if there is a code length.
+    """
+    ranks = np.unique(np.geomspace(1, n_items, 50).round().astype(int))
+    cutoffs = [] if n_bits is None else [f"r{radius}" for radius in range(n_bits + 1)]
+    return [f"{name}@{cutoff}" for cutoff in [*cutoffs, *map(str, ranks)] for name in "PR"]
+
+
+def lay_out(evaluation: Evaluation) -> pd.DataFrame:
+    """Lay out the scores of `curve_metrics` as the table that `Problem.curves` returns."""
+    import pandas as pd
+
+    summary = evaluation.summary
+    cutoffs = [name.removeprefix("P@") for name in summary if name.startswith("P@") and ":" not in name]
+    points = []
+    for cutoff in cutoffs:
+        if f"R@{cutoff}" not in summary:
+            continue
+        row: dict[str, object] = {"curve": "radius" if cutoff[0] == "r" else "rank", "cutoff": int(cutoff.lstrip("r"))}
+        for letter, column in (("P", "precision"), ("R", "recall")):
+            scores = summary[f"{letter}@{cutoff}"]
+            row |= {column: scores.mean, f"{column}_low": scores.low, f"{column}_high": scores.high}
+        row["n_not_empty"] = scores.n_queries - scores.n_undefined - evaluation.n_empty.get(f"P@{cutoff}", 0)
+        points.append(row)
+    return pd.DataFrame(points)

@@ -107,7 +107,8 @@ def measure(
     """
     metrics = [get_metric(name, of_run=evaluation.of_run).without_form() for name in evaluation.scores]
     _, first, sizes = np.unique(evaluation.kind if alike is None else alike, return_index=True, return_counts=True)
-    varying = [metric for metric in metrics if _varies(evaluation, metric)]
+    scores = evaluation.scores
+    varying = [metric for metric in metrics if (scores[metric.name].low < scores[metric.name].high).any()]
     at_a_time = 1 if are_real else max(_MEMORY // (32 * n_items), 1)
     parts = chunks(0, len(first), at_a_time)
 
@@ -131,11 +132,6 @@ def measure(
     measured = dict(zip((metric.name for metric in varying), sums / np.maximum(n_counted, 1)[:, None], strict=True))
     constant = {name: np.full(n_orders, values.mean) for name, values in evaluation.summary.items()}
     return replace(evaluation, random_orders=constant | measured)
-
-
-def _varies(evaluation: Evaluation, metric: Metric) -> bool:
-    scores = evaluation.scores[metric.name]
-    return bool((scores.low < scores.high).any())
 
 
 def _place_by_sorting(group: AnyArray, level: AnyArray, order: IntArray, before: IntArray, ranks: AnyArray) -> None:

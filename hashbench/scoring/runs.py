@@ -102,7 +102,8 @@ def problem_of_run(run: Any, qrels: Any, *, complete: bool = False, exclude_self
     documents = list(dict.fromkeys(name for one in judged for name in one.documents))
     number = {name: i for i, name in enumerate(documents)}
     names = np.array([zlib.crc32(name.encode(errors="surrogatepass")) for name in documents], dtype=np.int64)
-    levels = check_levels(np.concatenate([[1.0], *_grades(judged)]), may_be_real=True)
+    grades_of = (part for one in judged for part in (one.grades, one.unretrieved))
+    levels = check_levels(np.concatenate([[1.0], *grades_of]), may_be_real=True)
     lists = [one.listed(number) for one in judged]
     known = {document for by_query in (scores, grades) for documents in by_query.values() for document in documents}
     about = _left_out(judged) if exclude_self else []
@@ -227,10 +228,6 @@ def _notes(lists: Sequence[_Judged], n_known: int) -> list[str]:
             "decided which of the tied documents it holds, and low and high leave out the others."
         )
     return notes
-
-
-def _grades(lists: Sequence[_Judged]) -> list[FloatArray]:
-    return [part for judged in lists for part in (judged.grades, judged.unretrieved)]
 
 
 def _shared_queries(scores: Mapping[str, Mapping[str, Any]], grades: Mapping[str, Mapping[str, Any]]) -> list[str]:

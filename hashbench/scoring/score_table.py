@@ -13,11 +13,11 @@ import numpy as np
 
 from hashbench._parallel import chunks, in_threads
 from hashbench._typing import FloatArray, IntArray, Rows
+from hashbench.scoring.equal_rows import row_hashes
 from hashbench.scoring.evaluation import Evaluation, OrderEffect
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, _loops, get_metric, readings
 from hashbench.scoring.metrics._grammar import Slopes
-from hashbench.scoring.row_hashes import row_hashes
 
 _ALL = slice(None)
 _PARTS, _FEWEST, _MOST = 8, 512, 1024  # parts of the queries, and queries of a part

@@ -22,11 +22,10 @@ from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.ignored import check_left, why_none_left
+from hashbench.scoring.ignored import check_left, check_symmetry, not_symmetric, why_none_left
 from hashbench.scoring.intervals import Units, groups_of, intervals
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.ranking import QueryKinds
-from hashbench.scoring.self_pairs import check_symmetry, not_symmetric
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -36,8 +36,7 @@ from hashbench.pipeline.cluster_counting import RankingOnWorkers
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.runner import run, run_all
 from hashbench.pipeline.steps import Demands
-from hashbench.scoring.curves import curve_metrics
-from hashbench.scoring.problem import Problem
+from hashbench.scoring.problem import Problem, curve_metrics
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")]
 METRICS = ["AP", "P@100"]

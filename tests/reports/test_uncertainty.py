@@ -13,7 +13,7 @@ from scipy import stats
 
 from hashbench.reports.uncertainty import assess, variances_of
 from hashbench.scoring.comparison import holm
-from hashbench.scoring.seed_variances import seed_variances
+from hashbench.scoring.may_be_best import seed_variances
 from hashbench.store.provenance import settings_name
 from hashbench.store.results import read_results
 

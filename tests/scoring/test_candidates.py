@@ -11,7 +11,7 @@ from hashbench.affinity import Explicit
 from hashbench.bits import pack
 from hashbench.scoring.candidates import _Steps
 
-N_QUERIES, N_DATABASE, K = 30, 200, 5
+N_QUERIES, N_DATABASE, K = 30, 100, 5
 WANTED = [0.05, 0.5, 0.8, 0.95, 1.0]
 rng = np.random.default_rng(0)
 vectors = rng.normal(size=(N_QUERIES, 8)), rng.normal(size=(N_DATABASE, 8))
@@ -41,26 +41,18 @@ def smallest(curve, wanted, k=K):
     return max(int(np.argmax(curve > wanted - 1e-9)) + 1, k)
 
 
-def test_numbers_are_those_of_sorted_rankings():
+def test_numbers_are_those_of_sorted_rankings_and_the_smallest_that_reach_the_recall_re_ranked():
     curves = recall_curves(relevance, distances)
-    for count in hashbench.Problem.of_codes(query, database, relevance).candidates("Recall@5", WANTED):
+    counts = hashbench.Problem.of_codes(query, database, relevance).candidates("Recall@5", WANTED)
+    for count in counts:
         numbers = count.n_candidates, count.fewest, count.most
         assert numbers == tuple(smallest(curve, count.wanted) for curve in curves)
-        assert count.fewest <= count.n_candidates <= count.most
         values = count.recall.mean, count.recall.high, count.recall.low
         assert values == pytest.approx([curve[count.n_candidates - 1] for curve in curves])
-
-
-def test_no_smaller_number_of_re_ranked_candidates_reaches_the_recall():
-    names = [f"R@{K}:reranked={m}" for m in range(K, N_DATABASE + 1)]
-    scored = hashbench.evaluate(query, database, relevance, names, vectors=vectors).summary
-    counts = hashbench.Problem.of_codes(query, database, relevance).candidates(f"R@{K}", WANTED)
-    for part, field in (("mean", "n_candidates"), ("high", "fewest"), ("low", "most")):
-        curve = np.array([getattr(scored[name], part) for name in names])
-        for count in counts:
-            assert getattr(count, field) == K + int(np.argmax(curve > count.wanted - 1e-9))
-    for count in counts:
-        assert count.recall[:5] == pytest.approx(scored[f"R@{K}:reranked={count.n_candidates}"][:5])
+        names = [f"R@{K}:reranked={m}" for m in (count.n_candidates - 1, count.n_candidates) if m >= K]
+        *fewer, scored = hashbench.evaluate(query, database, relevance, names, vectors=vectors).summary.values()
+        assert count.recall[:5] == pytest.approx(scored[:5])
+        assert all(one.mean < count.wanted for one in fewer)
 
 
 def test_the_interval_holds_the_number_of_all_queries_in_95_of_100_samples():
@@ -88,7 +80,7 @@ def test_the_interval_holds_the_number_of_all_queries_in_95_of_100_samples():
 def test_the_deviation_is_that_of_the_recall_under_shuffles():
     (count,) = hashbench.Problem.of_codes(query, database, relevance).candidates("R@5", 0.8)
     means = []
-    for _ in range(500):
+    for _ in range(300):
         order = rng.permutation(N_DATABASE)
         first = order[np.argsort(distances[:, order], axis=1, kind="stable")[:, : count.n_candidates]]
         hits, is_scored = np.take_along_axis(relevance, first, axis=1).sum(axis=1), relevance.any(axis=1)

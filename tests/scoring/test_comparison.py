@@ -85,14 +85,15 @@ def test_one_seed_each_is_the_paired_t_test_and_means_of_seeds_are_welchs():
     assert fixed.n_seeds == (4, 0)
 
 
-@pytest.mark.parametrize("n_seeds", [3, 5])
-@pytest.mark.parametrize(("seed_sd", "interaction"), [(0, 0.05), (0.02, 0.05), (0.02, 0.2)])
-def test_two_trainings_of_one_method_differ_by_chance(n_seeds, seed_sd, interaction):
+@pytest.mark.parametrize(
+    ("n_first", "n_second", "seed_sd", "interaction"), [(3, 3, 0.02, 0.05), (5, 5, 0, 0.2), (3, 10, 0.02, 0.05)]
+)
+def test_two_trainings_of_one_method_differ_by_chance(n_first, n_second, seed_sd, interaction):
     rng = np.random.default_rng(0)
     alarms = [
-        difference(*(draw(rng, n_seeds, 100, seed_sd, interaction) for _ in range(2))).is_shown for _ in range(200)
+        difference(*(draw(rng, n, 50, seed_sd, interaction) for n in (n_first, n_second))).is_shown for _ in range(200)
     ]
-    assert np.mean(alarms) < 0.09  # a paired test of the means over seeds: up to .8
+    assert np.mean(alarms) < 0.08  # a paired test of the means over seeds: up to .8
 
 
 def test_alike_queries_count_as_their_classes():
@@ -358,21 +359,14 @@ def test_two_seeds_say_nothing_about_a_method(n_seeds):
     assert "for these codes. A claim about the methods needs at least 3 seeds of" in str(found)
 
 
-@pytest.mark.parametrize(("n_first", "n_second"), [(2, 2), (3, 3), (5, 5), (10, 10), (2, 10), (3, 10), (5, 10)])
+@pytest.mark.parametrize(("n_first", "n_second"), [(2, 2), (3, 3), (2, 10), (5, 10)])
 def test_means_of_seeds_of_one_method_rarely_differ_whatever_their_numbers(n_first, n_second):
     rng = np.random.default_rng(0)
-    sides = rng.normal(0, 1, (20_000, n_first)), rng.normal(0, 1, (20_000, n_second))
+    sides = rng.normal(0, 1, (10_000, n_first)), rng.normal(0, 1, (10_000, n_second))
     parts = np.stack([side.var(axis=1, ddof=1) / side.shape[1] for side in sides], axis=1)
     values = sides[0].mean(axis=1) - sides[1].mean(axis=1)
     numbers = combined(parts, [n_first - 1, n_second - 1])
-    assert (interval(values, *numbers)[2] < 0.05).mean() < 0.055  # by Welch's degrees 0.10 with 2 beside 10
-
-
-@pytest.mark.parametrize(("n_first", "n_second"), [(3, 3), (5, 5), (10, 10), (3, 10), (5, 10)])
-def test_intervals_hold_the_difference_whatever_the_numbers_of_seeds(n_first, n_second):
-    rng = np.random.default_rng(0)
-    found = [difference(draw(rng, n_first, 50, 0.02), draw(rng, n_second, 50, 0.02)) for _ in range(300)]
-    assert np.mean([one.low < 0 < one.high for one in found]) > 0.925  # by Welch's degrees .92 with 3 beside 10
+    assert (interval(values, *numbers)[2] < 0.05).mean() < 0.056  # by Welch's degrees 0.10 with 2 beside 10
 
 
 def test_a_known_variance_of_seeds_takes_the_place_of_that_of_the_seeds():
@@ -404,8 +398,6 @@ def test_metrics_are_chosen_by_any_name():
     ]
     assert [*compare(*both)] == ["AP", "RR"]
     assert [*compare(*both, metrics=["mAP"])] == ["AP"]
-    with pytest.raises(HashbenchError, match="not all evaluations have scores in P@1; choose from AP, RR"):
-        compare(*both, metrics=["P@1"])
 
 
 def test_runs_are_compared_as_systems_by_the_names_of_their_queries():
@@ -429,52 +421,36 @@ def evaluation(values, name="AP", queries=None):
     return Evaluation({name: Scores(scores, scores, scores, 0 * scores)}, int(np.isnan(scores).sum()), queries)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "complaint"),
-    [
-        ([0.5], [0.4], "AP is defined for 1 query; an interval needs two or more."),
-        ([0.5, 0.4], [0.4, 0.3, 0.1], "of 2 and 3 queries; a comparison needs the same queries"),
-        ([0.5, 0.4, np.nan], [0.4, np.nan, 0.1], "AP is defined for different queries of ours and csq"),
-        ([np.nan, np.nan], [np.nan, np.nan], "AP is defined for 0 queries; an interval needs two or more."),
-    ],
-)
-def test_what_does_not_compare_is_refused(first, second, complaint):
-    with pytest.raises(HashbenchError, match=complaint):
-        compare(evaluation(first), evaluation(second), names=OURS_AND_CSQ)
-
-
-def test_evaluations_that_do_not_fit_are_refused():
-    one = evaluation(QUERIES)
-    other = evaluation(QUERIES)
-    with pytest.raises(HashbenchError, match="hold the same evaluation; give those of two methods"):
-        compare([other, one], [one])
-    with pytest.raises(HashbenchError, match="there is no evaluation of the second; give one for each seed"):
-        compare(one, [])
-    with pytest.raises(HashbenchError, match="have no metric in common"):
-        compare(one, evaluation(QUERIES, "RR"))
-    named = [evaluation(QUERIES, queries=[f"{letter}{i}" for i in range(8)]) for letter in "ab"]
-    with pytest.raises(HashbenchError, match="name different queries"):
-        compare(*named)
+ONE = evaluation(QUERIES)
+NAMED = [evaluation(QUERIES, queries=[f"{letter}{i}" for i in range(8)]) for letter in "ab"]
 
 
 @pytest.mark.parametrize(
-    ("second", "options", "complaint"),
+    ("first", "second", "options", "complaint"),
     [
-        ("itq", {}, "the second is a str; give what `evaluate` returns, or a list of it."),
-        ({"AP": 0.5}, {}, "the second is a dict; give what `evaluate` returns"),
-        ([0.5, 0.4], {}, "the second holds a float; give what `evaluate` returns for each seed."),
-        (2 * [evaluation(QUERIES)], {}, "the second holds an evaluation twice; give that of each seed once."),
-        (None, {"names": ("a",)}, r"names must be those of the two methods, got \('a',\)."),
-        (None, {"names": "ab"}, "names must be those of the two methods, got 'ab'."),
-        (None, {"draws_nothing": ["pcha"]}, r"a list of the first or the second, got \['pcha'\]."),
-        (None, {"draws_nothing": "the second"}, "a list of the first or the second, got 'the second'."),
-        (None, {"clusters": [0, 1]}, r"clusters have shape \(2,\); give a label for each of the 8 queries."),
-        (None, {"clusters": np.ones((8, 2))}, r"clusters have shape \(8, 2\); give a label for each of the 8 queries."),
+        (evaluation([0.5]), evaluation([0.4]), {}, "AP is defined for 1 query; an interval needs two or more."),
+        (evaluation([np.nan] * 2), evaluation([np.nan] * 2), {}, "AP is defined for 0 queries; an interval needs two"),
+        (evaluation([0.5, 0.4]), ONE, {}, "of 2 and 8 queries; a comparison needs the same queries"),
+        (evaluation([0.5, np.nan]), evaluation([np.nan, 0.1]), {}, "AP is defined for different queries of the first"),
+        ([evaluation(QUERIES), ONE], [ONE], {}, "hold the same evaluation; give those of two methods"),
+        (ONE, [], {}, "there is no evaluation of the second; give one for each seed"),
+        (ONE, evaluation(QUERIES, "RR"), {}, "have no metric in common"),
+        (*NAMED, {}, "name different queries"),
+        (ONE, "itq", {}, "the second is a str; give what `evaluate` returns, or a list of it."),
+        (ONE, {"AP": 0.5}, {}, "the second is a dict; give what `evaluate` returns"),
+        (ONE, [0.5, 0.4], {}, "the second holds a float; give what `evaluate` returns for each seed."),
+        (ONE, 2 * [evaluation(QUERIES)], {}, "the second holds an evaluation twice; give that of each seed once."),
+        (ONE, evaluation(QUERIES), {"names": ("a",)}, r"names must be those of the two methods, got \('a',\)."),
+        (ONE, evaluation(QUERIES), {"names": "ab"}, "names must be those of the two methods, got 'ab'."),
+        (ONE, evaluation(QUERIES), {"draws_nothing": ["pcha"]}, r"a list of the first or the second, got \['pcha'\]."),
+        (ONE, evaluation(QUERIES), {"draws_nothing": "the second"}, "a list of the first or the second, got 'the sec"),
+        (ONE, evaluation(QUERIES), {"clusters": [0, 1]}, r"clusters have shape \(2,\); give a label for each of the 8"),
+        (ONE, evaluation(QUERIES), {"metrics": ["P@1"]}, "not all evaluations have scores in P@1; choose from AP"),
     ],
 )
-def test_what_is_no_evaluation_name_or_label_is_refused(second, options, complaint):
+def test_what_does_not_compare_is_refused(first, second, options, complaint):
     with pytest.raises(HashbenchError, match=complaint):
-        compare(evaluation(QUERIES), evaluation(QUERIES) if second is None else second, **options)
+        compare(first, second, **options)
 
 
 def test_a_shuffle_moves_a_difference_by_less_than_both_methods():
@@ -482,7 +458,7 @@ def test_a_shuffle_moves_a_difference_by_less_than_both_methods():
     labels = rng.integers(0, 3, 60), rng.integers(0, 3, 300)
     codes = [(rng.random((60, 8)) < 0.5, rng.random((300, 8)) < 0.5) for _ in range(2)]
     codes[1][0][:, :6], codes[1][1][:, :6] = codes[0][0][:, :6], codes[0][1][:, :6]  # six bits in common
-    both = [hashbench.evaluate(*pair, labels, ["AP", "P@20"], random_orders=300) for pair in codes]
+    both = [hashbench.evaluate(*pair, labels, ["AP", "P@20"], random_orders=200) for pair in codes]
     for name, found in compare(*both).items():
         measured = (both[0].random_orders[name] - both[1].random_orders[name]).std(ddof=1)
         assert 0.85 * measured < found.tie_sd <= sum(each.summary[name].tie_sd for each in both)

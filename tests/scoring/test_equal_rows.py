@@ -30,8 +30,8 @@ def test_labels_as_far_apart_as_they_can_be_are_sorted_by_all_their_bits():
     assert first.tolist() == [0, 1, 2, 4]
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, 9, 70_000])
-@pytest.mark.parametrize("most", [0, 3, 2**16 - 1, 2**40])
+@pytest.mark.parametrize("n_rows", [0, 1, 9, 3000])
+@pytest.mark.parametrize("most", [0, 3, 1000, 2**16 - 1, 2**40])
 def test_rows_are_sorted_by_the_last_key_first_and_equal_ones_stay_in_order(n_rows, most):
     rng = np.random.default_rng(0)
     keys = [rng.integers(-most, most + 1, n_rows) // 2, rng.integers(0, 3, n_rows)]

@@ -11,7 +11,6 @@ from helpers.affinity_examples import (
     classes,
     database,
     matrix,
-    multi_hot,
     query,
 )
 from helpers.score_assertions import assert_same_scores
@@ -27,21 +26,12 @@ METRICS = ["AP", "AP@7", "AP@7:relevant", "AP@7:capped", "AP@1000", "NDCG", "NDC
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("seed", range(5))
-def test_shuffling_the_database_changes_no_score_by_one_bit(rule, seed):
-    order = np.random.default_rng(seed).permutation(N_DATABASE)
-    expected = evaluate(query, database, RULES[rule], METRICS)
-    assert_same_scores(evaluate(query, database[order], RULES[rule].part(database=order), METRICS), expected)
-
-
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("seed", range(5))
-def test_permuting_and_complementing_bit_columns_changes_no_score_by_one_bit(rule, seed):
-    rng = np.random.default_rng(seed)
-    order, flip = rng.permutation(N_BITS), rng.random(N_BITS) > 0.5
-    expected = evaluate(query, database, RULES[rule], METRICS)
-    evaluation = evaluate(query[:, order] ^ flip, database[:, order] ^ flip, RULES[rule], METRICS)
-    assert_same_scores(evaluation, expected)
+def test_neither_the_order_of_items_nor_that_or_the_values_of_bits_change_a_score_by_one_bit(rule):
+    rng, expected = np.random.default_rng(0), evaluate(query, database, RULES[rule], METRICS)
+    for _ in range(3):
+        items, bits, flip = rng.permutation(N_DATABASE), rng.permutation(N_BITS), rng.random(N_BITS) > 0.5
+        moved = query[:, bits] ^ flip, database[items][:, bits] ^ flip
+        assert_same_scores(evaluate(*moved, RULES[rule].part(database=items), METRICS), expected)
 
 
 @pytest.mark.parametrize("distance", ["hamming", "cosine"])
@@ -58,75 +48,50 @@ def test_labels_in_words_score_as_numbers_and_lacking_ones_are_noted(distance):
         assert Problem.of_codes(codes, codes[[1, 0, 0]], (words, words[[0, 1, 1]])).thresholds().notes == found.notes
 
 
-@pytest.mark.parametrize("block_bytes", [8 * 9, 32 << 20])
 @pytest.mark.parametrize("memory", [1500, *slow(1, 256 << 20)])
 @pytest.mark.parametrize("rule", RULES)
-def test_blocks_of_database_and_queries_add_up_to_the_whole(rule, memory, block_bytes, monkeypatch):
+def test_blocks_of_database_and_queries_in_memory_or_on_disk_add_up_to_the_whole(rule, memory, tmp_path, monkeypatch):
     affinity = RULES[rule]
     expected = evaluate(query, database, affinity, METRICS)
-    monkeypatch.setattr(counting, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 9)
     monkeypatch.setattr(counting, "_LEVEL_COLUMNS", 13)
     monkeypatch.setattr(counting, "_RUN", 3)
     monkeypatch.setattr(hamming, "_MEMORY", memory)
     monkeypatch.setattr(_parallel, "QUERY_CHUNK", 5)
-    progress = []
-    evaluation = Problem.of_packed(pack(query), pack(database), N_BITS, affinity).evaluate(
-        METRICS, on_progress=lambda *done: progress.append(done)
-    )
-    assert_same_scores(evaluation, expected)
+    with h5py.File(tmp_path / "codes.h5", "w") as file:
+        for codes in (pack(database), file.create_dataset("codes", data=pack(database))):
+            progress = []
+            evaluation = Problem.of_packed(pack(query), codes, N_BITS, affinity).evaluate(
+                METRICS, on_progress=lambda *done, progress=progress: progress.append(done)
+            )
+            assert_same_scores(evaluation, expected)
     n_blocks = counting.n_blocks(pack(database), N_BITS)
-    assert n_blocks == (1 if block_bytes > 100 else -(-len(database) // 9))
+    assert n_blocks == -(-len(database) // 9)
     assert progress[-1] == ("queries counted", N_QUERIES * n_blocks, N_QUERIES * n_blocks)
     items = [done for what, done, _ in progress if what == "queries counted"]  # compilation is reported too
     assert items == sorted(set(items))
 
 
 @pytest.mark.parametrize(
-    ("rule", "n_classes"),
-    [
-        ("same-label", 3),
-        *(("shared-labels", n) for n in (3, 64)),
-        *slow(*(("same-label", n) for n in (63, 64, 130)), *(("shared-labels", n) for n in (63, 130))),
-    ],
+    ("rule", "n_classes"), [("same-label", 3), ("shared-labels", 64), *slow(("shared-labels", 130))]
 )
 def test_repeated_queries_score_like_each_on_its_own(rule, n_classes):
     rng = np.random.default_rng(n_classes)
     codes = rng.random((4, N_BITS)) < 0.5
-    queries, items = codes[rng.integers(0, 4, 60)], rng.random((50, N_BITS)) < 0.5
+    queries, items = codes[rng.integers(0, 4, 40)], rng.random((50, N_BITS)) < 0.5
     if rule == "same-label":
-        labels, others = rng.integers(0, n_classes, 60) % 3, rng.integers(0, n_classes, 50) % 4
+        labels, others = rng.integers(0, n_classes, 40), rng.integers(0, n_classes + 1, 50)
     else:  # two queries may differ only in the last class
         some = np.repeat((rng.random((2, n_classes)) < 0.2).astype(np.uint8), 2, axis=0)
         some[1, -1], some[0, -1] = 1, 0
-        labels, others = some[rng.integers(0, 4, 60)], (rng.random((50, n_classes)) < 0.3).astype(np.uint8)
+        labels, others = some[rng.integers(0, 4, 40)], (rng.random((50, n_classes)) < 0.3).astype(np.uint8)
         labels[:20] = 0  # nothing relevant
     together = evaluate(queries, items, (labels, others), METRICS)
-    for row in range(60):
+    for row in range(40):
         single = evaluate(queries[row : row + 1], items, (labels[row : row + 1], others), METRICS)
         for name, parts in single.scores.items():
             np.testing.assert_array_equal([part[0] for part in parts], [part[row] for part in together.scores[name]])
     assert together.n_undefined == np.isnan(together.scores["AP"].mean).sum()
-
-
-def test_a_database_on_disk_scores_like_one_in_memory(tmp_path, monkeypatch):
-    affinity = RULES["same-label"]
-    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 7)
-    with h5py.File(tmp_path / "codes.h5", "w") as file:
-        stored = file.create_dataset("codes", data=pack(database))
-        evaluation = Problem.of_packed(pack(query), stored, N_BITS, affinity).evaluate(METRICS)
-    assert_same_scores(evaluation, evaluate(query, database, affinity, METRICS))
-
-
-@pytest.mark.parametrize("rule", ["same-label", "shared-labels"])
-def test_collapsed_codes_score_alike_merged_or_not(rule, monkeypatch):
-    collapsed = np.zeros_like(database)
-    merged = evaluate(query, collapsed, RULES[rule], METRICS)
-
-    def keep_all(keys):
-        return np.lexsort(keys), np.zeros(0, dtype=np.int64)
-
-    monkeypatch.setattr(counting, "merge_equal_rows", keep_all)
-    assert_same_scores(evaluate(query, collapsed, RULES[rule], METRICS), merged)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -148,34 +113,16 @@ def test_scores_equal_the_oracle_over_every_tie_order(rule):
 
 def test_codes_without_information_score_the_share_of_relevant_items_also_with_sorted_classes():
     rng = np.random.default_rng(1)
-    labels = np.arange(10).repeat(5), np.arange(10).repeat(500)
-    names = ["AP", "AP@1000", "P@100", "NDCG"]
-    constant = evaluate(np.ones((50, 16)), np.ones((5000, 16)), labels, names).summary
-    noise = evaluate(rng.random((50, 16)) > 0.5, rng.random((5000, 16)) > 0.5, labels, names).summary
+    labels = np.arange(10).repeat(5), np.arange(10).repeat(200)
+    names = ["AP", "AP@1000", "P@100"]
+    constant = evaluate(np.ones((50, 16)), np.ones((2000, 16)), labels, names).summary
+    noise = evaluate(rng.random((50, 16)) > 0.5, rng.random((2000, 16)) > 0.5, labels, names).summary
     assert constant["P@100"].mean == pytest.approx(0.1, abs=1e-12)
     for summary in (constant, noise):
         assert summary["AP"].mean == pytest.approx(0.1, abs=0.01)
         assert summary["AP@1000"].mean == pytest.approx(0.1, abs=0.02)
         assert summary["P@100"].mean == pytest.approx(0.1, abs=0.02)
     assert (constant["AP"].low, constant["AP"].high) == (pytest.approx(0.05, abs=0.01), 1)
-
-
-@pytest.mark.parametrize(
-    ("form", "rule"),
-    [
-        (classes, "same-label"),
-        (tuple(labels.tolist() for labels in classes), "same-label"),
-        (multi_hot, "shared-labels"),
-        (tuple(labels.astype(bool) for labels in multi_hot), "shared-labels"),
-        (matrix, "dense"),
-        (matrix.astype(np.float32), "dense"),
-        (sp.csr_matrix(matrix), "dense"),
-        (sp.coo_array(matrix), "dense"),
-    ],
-)
-def test_an_affinity_in_any_form_scores_alike(form, rule):
-    expected = evaluate(query, database, RULES[rule], METRICS)
-    assert_same_scores(evaluate(query, database, form, METRICS), expected)
 
 
 def test_undefined_queries_are_left_out_and_counted_or_scored_as_the_paper_does():
@@ -254,7 +201,7 @@ def distances(queries=query):
     return (queries[:, None] ^ database[None]).sum(axis=2)
 
 
-@pytest.mark.parametrize("form", [gains, gains.astype(np.float32), sp.csr_matrix(gains), sp.coo_array(gains)])
+@pytest.mark.parametrize("form", [gains, gains.astype(np.float32), sp.coo_array(gains)])
 def test_real_levels_of_an_affinity_score_as_the_rankings_do(form):
     relevance = np.asarray(form.todense() if sp.issparse(form) else form)
     expected = evaluate_ranking(relevance, -distances(), REAL)
@@ -312,27 +259,24 @@ def test_levels_in_another_type_than_listed_score_alike_or_are_refused(distance)
             scored(OfPlugin(listed, computed))
 
 
-def test_items_that_real_levels_ignore_are_out_of_the_ranking():
-    levels = np.where(np.random.default_rng(3).random(gains.shape) < 0.3, -1, gains)
-    lists = [(row[row >= 0], -distances[row >= 0]) for row, distances in zip(levels, distances(), strict=True)]
-    expected = evaluate_ranking(*zip(*lists, strict=True), REAL).scores
-    for name, parts in evaluate(query, database, levels, REAL).scores.items():
-        np.testing.assert_allclose(parts, expected[name], rtol=0, atol=1e-12)
-
-
-def test_queries_that_exclude_themselves_do_so_with_real_levels():
-    similarity = np.random.default_rng(4).random((N_DATABASE, N_DATABASE)).round(2)
-    relevance, scores = (
-        [np.delete(row, i) for i, row in enumerate(rows)] for rows in (similarity, -distances(database))
-    )
-    expected = evaluate_ranking(relevance, scores, ["NDCG"]).scores
-    found = evaluate(database, database, similarity, ["NDCG"], exclude_self=True).scores
-    np.testing.assert_allclose(found["NDCG"], expected["NDCG"], rtol=0, atol=1e-12)
+def test_items_that_queries_with_real_levels_ignore_are_out_of_the_ranking():
+    rng = np.random.default_rng(3)
+    levels = np.where(rng.random(gains.shape) < 0.3, -1, gains)
+    similarity = rng.random((N_DATABASE, N_DATABASE)).round(2)
+    itself = np.where(np.eye(N_DATABASE, dtype=bool), -1, similarity)
+    for queries, given, left, options in (
+        (query, levels, levels, {}),
+        (database, similarity, itself, {"exclude_self": True}),
+    ):
+        lists = [(row[row >= 0], -apart[row >= 0]) for row, apart in zip(left, distances(queries), strict=True)]
+        expected = evaluate_ranking(*zip(*lists, strict=True), REAL).scores
+        for name, parts in evaluate(queries, database, given, REAL, **options).scores.items():
+            np.testing.assert_allclose(parts, expected[name], rtol=0, atol=1e-12)
 
 
 def test_random_orders_with_real_levels_spread_as_their_deviation_says():
-    found = evaluate(query, database, gains, ["NDCG", "NDCG:trec"], random_orders=400)
+    found = evaluate(query, database, gains, ["NDCG", "NDCG:trec"], random_orders=100)
     for name, means in found.random_orders.items():
-        assert means.mean() == pytest.approx(found.summary[name].mean, abs=4 * means.std() / 20)
-        assert found.summary[name].tie_sd_low < 1.1 * means.std()
-        assert means.std() < 1.1 * found.summary[name].tie_sd_bound
+        assert means.mean() == pytest.approx(found.summary[name].mean, abs=4 * means.std() / 10)
+        assert found.summary[name].tie_sd_low < 1.2 * means.std()
+        assert means.std() < 1.2 * found.summary[name].tie_sd_bound

@@ -6,7 +6,7 @@ import pytest
 from helpers import oracles
 from helpers.affinity_examples import LEVELS, N_BITS, N_DATABASE, N_QUERIES, RULES, database, query
 from helpers.thoroughness import slow
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hashbench import _parallel
@@ -54,7 +54,7 @@ def test_rows_are_neither_merged_nor_sorted_for_a_few_queries(name, monkeypatch)
 
 
 @pytest.mark.parametrize("columns", [7, *slow(1, 100)])
-@pytest.mark.parametrize("block_bytes", [1, 8 * 7, 8 * 59, 8 * 1000])
+@pytest.mark.parametrize("block_bytes", [1, 8 * 59])
 @pytest.mark.parametrize("name", RULES)
 def test_database_blocks_add_up_to_the_whole(name, block_bytes, columns, monkeypatch):
     whole = count_all(database, RULES[name])
@@ -66,7 +66,6 @@ def test_database_blocks_add_up_to_the_whole(name, block_bytes, columns, monkeyp
     assert_same_histogram(count_all(database, RULES[name]), whole)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0, 1, 2, 5, 10])), min_size=1, max_size=20))
 def test_sums_over_groups_equal_sums_over_pairs(pairs):
     distances, levels = zip(*pairs, strict=True)
@@ -94,9 +93,6 @@ def test_histograms_add_up_where_queries_and_groups_agree_and_may_know_other_lev
     for other in (TieHistogram.from_pairs([[0]], [[2]], n_bits=3), TieHistogram.from_pairs([[0], [0]], [[2], [2]], 2)):
         with pytest.raises(HashbenchError, match=r"histograms of shapes .* do not add up\.$"):
             one + other
-
-
-def test_a_level_that_is_none_of_those_counted_is_refused():
     with pytest.raises(HashbenchError, match=r"levels hold 0.3, which is none of level_values"):
         TieHistogram.from_pairs([[0, 1]], [[0.3, 1]], n_bits=1, level_values=[0, 1])
 

@@ -40,8 +40,7 @@ def test_pairs_of_a_group_have_any_levels_and_queries_may_be_alike():
             assert counts.tolist() == np.bincount(distances[is_counted], minlength=N_BITS + 1).tolist()
 
 
-@pytest.mark.parametrize("split", [False, True])
-@pytest.mark.parametrize("n_classes", [8, 40])
+@pytest.mark.parametrize(("n_classes", "split"), [(8, False), (40, False), (40, True)])
 def test_pairs_of_a_group_are_those_that_touch_it(n_classes, split):
     codes, classes = draw(np.random.default_rng(0), n_classes, 3)
     rows = columns = np.arange(len(codes))
@@ -78,7 +77,7 @@ def test_the_variance_is_that_of_leaving_each_class_out():
 
 def test_intervals_hold_for_other_classes_where_those_for_independent_pairs_fail():
     rng = np.random.default_rng(0)
-    truth = np.mean([shares_of(*draw(rng, 400, 4)) for _ in range(4)], axis=0)
+    truth = np.mean([shares_of(*draw(rng, 300, 4)) for _ in range(4)], axis=0)
     truth[0] = np.nan  # precision depends on the number of classes
     holds = []
     for _ in range(60):

@@ -70,30 +70,21 @@ def test_value_equals_brute_force_over_the_codes_of_each_ball(queries, items, ra
     assert lgap_values == pytest.approx(expected, abs=1e-15, nan_ok=True)
 
 
-@pytest.mark.parametrize("n_bits", [1, 12, 63, 64, 65, 130, 2000])
+@pytest.mark.parametrize("n_bits", [1, 64, 65, 2000])
 def test_long_codes_and_many_equal_ones(n_bits):
     rng = np.random.default_rng(n_bits)
-    query = rng.random((5, n_bits)) < 0.5
-    flips = rng.random((400, n_bits)) < 1.5 / n_bits
-    database = query[rng.integers(0, 5, 400)] ^ flips
-    levels = rng.integers(0, 2, (5, 400))
-    radius = min(n_bits, 3)
-    lgap_values = scored(query, database, levels, f"LGAP@r{radius}")
-    distances = (query[:, None] != database).sum(axis=2)
-    for row in range(5):
+    query = rng.random((3, n_bits)) < 0.5
+    database = query[rng.integers(0, 3, 200)] ^ (rng.random((200, n_bits)) < 1.5 / n_bits)
+    levels, radius = rng.integers(0, 2, (3, 200)), min(n_bits, 3)
+    distances, expected = (query[:, None] != database).sum(axis=2), []
+    for of_query, relevant in zip(distances, levels, strict=True):
         terms = []
         for k in range(radius + 1):
-            inside = distances[row] <= k
+            inside = of_query <= k
             most = max(Counter(map(bytes, database[inside])).values(), default=1)
-            terms.append(levels[row][inside].sum() / most / sum(math.comb(n_bits, i) for i in range(k + 1)))
-        assert lgap_values[row] == pytest.approx(np.mean(terms), rel=1e-14)
-
-
-def test_whole_space_at_one_item_a_code_is_1_and_one_code_for_all_is_not():
-    space = list(itertools.product([False, True], repeat=N_BITS))
-    ones = np.ones((1, len(space)), dtype=int)
-    assert scored(space[:1], space, ones, "LGAP@r2") == pytest.approx([1.0], abs=1e-15)
-    assert scored(space[:1], space[:1] * 16, ones, "LGAP@r2") == pytest.approx([(1 + 1 / 5 + 1 / 11) / 3], abs=1e-15)
+            terms.append(relevant[inside].sum() / most / sum(math.comb(n_bits, i) for i in range(k + 1)))
+        expected.append(np.mean(terms))
+    assert scored(query, database, levels, f"LGAP@r{radius}") == pytest.approx(expected, rel=1e-14)
 
 
 def test_buckets_of_parts_add_up_where_maxima_would_not():
@@ -109,7 +100,5 @@ def test_a_radius_beyond_the_codes_and_rankings_without_codes_are_refused():
     codes, labels = np.eye(N_BITS) > 0, np.arange(N_BITS) % 2
     with pytest.raises(HashbenchError, match=r"LGAP@r5 needs codes of 5 bits or more, these have 4"):
         scored(codes, codes, (labels, labels), "LGAP@r5")
-    with pytest.raises(HashbenchError, match=r"which runs and rankings by distance cosine or dot do not have"):
-        hashbench.evaluate(codes * 1.0, codes * 1.0, (labels, labels), ["LGAP@r2"], distance="cosine")
     with pytest.raises(HashbenchError, match=r"largest buckets"):
         get_metric("LGAP@r2").scores(TieHistogram.from_pairs([[0, 1]], [[1, 0]], n_bits=4))

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 from helpers import oracles, thoroughness
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 from sklearn.metrics import ndcg_score
@@ -89,7 +89,8 @@ def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_items(
 @pytest.mark.parametrize(
     "pattern", [name for name in spellings() if name.startswith(("NDCG", "Pairwise", "ACG", "WAP"))]
 )
-@given(queries=rankings(max_size=6, levels=st.floats(0.01, 20)), k=st.integers(1, 9))
+@settings(max_examples=settings().max_examples // 2)
+@given(queries=rankings(max_size=5, levels=st.floats(0.01, 20)), k=st.integers(1, 7))
 def test_real_gains_are_scored_over_every_order_of_tied_items(pattern, queries, k):
     distances, levels = split(queries)
     name = pattern.format(k=k)
@@ -104,11 +105,6 @@ def test_small_gains_keep_their_digits():
     assert np.ravel(scores("NDCG", [[0, 0, 0]], levels)) == approx(np.ravel(scores("NDCG:trec", [[0, 0, 0]], levels)))
 
 
-@pytest.mark.parametrize(("name", "value"), [("AP", 0), ("AP@2", 0), ("NDCG", 1), ("NDCG:linear", 1), ("NDCG@2", 1)])
-def test_without_relevant_items_the_paper_has_ap_0_and_ndcg_1(name, value):
-    assert np.ravel(scores(name, [[0, 1]], [[0, 0]], undefined="paper")).tolist() == [value] * 3 + [0]
-
-
 @pytest.mark.parametrize("pattern", spellings(in_a_radius=True))
 @given(queries=rankings(max_size=9), radius=st.integers(0, N_BITS + 2))
 def test_a_ball_counts_the_items_inside(pattern, queries, radius):
@@ -120,19 +116,6 @@ def test_a_ball_counts_the_items_inside(pattern, queries, radius):
     for part in result[:3]:
         np.testing.assert_array_equal(part, expected)
     np.testing.assert_array_equal(result.tie_sd, np.where(np.isnan(expected), np.nan, 0.0))
-
-
-@pytest.mark.parametrize("pattern", spellings())
-def test_random_cases_agree_with_brute_force(pattern):
-    rng = np.random.default_rng(0)
-    for _ in range(500 if thoroughness.ALL else 15):  # of 20 cases each
-        n_items, n_bits, k = rng.integers(1, 7), int(rng.integers(1, 9)), int(rng.integers(1, 8))
-        distances = rng.integers(0, rng.integers(1, n_bits + 2), (20, n_items))
-        levels = rng.choice(LEVELS, (20, n_items), p=[0.4, 0.3, 0.1, 0.1, 0.1])
-        name = pattern.format(k=k)
-        expected = oracles.of_each_query(oracle_of(name), distances.tolist(), levels.tolist())
-        result = scored(name, distances, levels, n_bits=n_bits)
-        assert result == approx(np.array(expected)[:, : result.shape[1]])
 
 
 @given(queries=rankings(max_size=6), radius=st.integers(0, N_BITS + 2))
@@ -158,11 +141,11 @@ def test_error_in_linear_gain_equals_the_pairwise_error(queries):
         assert total == approx([1.0 if any(lv) else math.nan for lv in levels])
 
 
-@pytest.mark.parametrize(("size", "n_rel"), [(10**6, 1), (10**6, 10**5), (50_000, 3)])
+@pytest.mark.parametrize(("size", "n_rel"), [(10**5, 10**4), (50_000, 3)])
 def test_reciprocal_rank_and_hit_in_a_large_tie_equal_sums_over_scipy_hypergeom(size, n_rel):
     counts = np.array([[[7, size - n_rel], [0, n_rel]]])
     k = 7 + size // 100
-    places = np.arange(1, min(size - n_rel + 1, 10**6) + 1)
+    places = np.arange(1, size - n_rel + 2)
     none_before = np.exp(hypergeom.logpmf(0, size, n_rel, places - 1))  # probability of no relevant one before a place
     expected = math.fsum(none_before * n_rel / (size - places + 1) / (7 + places))
     assert get_metric("RR").scores(TieHistogram(counts)).mean[0] == pytest.approx(expected, rel=1e-8)
@@ -188,8 +171,8 @@ def test_ndcg_equals_that_of_scikit_learn_which_averages_ties(seed, n_items, n_b
 
 
 @given(
-    prefix=st.lists(st.integers(0, 1), max_size=40),
-    size=st.integers(1, 160),
+    prefix=st.lists(st.integers(0, 1), max_size=12),
+    size=st.integers(1, 40),
     share=st.floats(0, 1),
     depth=st.floats(0, 1),
 )
@@ -202,38 +185,6 @@ def test_a_tie_cut_by_k_is_averaged_and_bounded_over_its_hypergeometric_number(p
     for divisor in DIVISORS:
         result = scores(f"AP@{k}:{divisor}", distances, levels, n_bits=len(prefix))
         assert np.ravel(result)[:3] == approx([float(value) for value in exact[divisor]])
-
-
-@pytest.mark.parametrize(("size", "n_rel", "slots"), [(10**6, 10**5, 1000), (10**6, 7, 10**5), (5000, 4990, 4000)])
-@pytest.mark.parametrize(("before", "rel_before"), [(0, 0), (300, 20)])
-def test_expected_ap_of_a_large_cut_tie_equals_the_sum_over_scipy_hypergeom(size, n_rel, slots, before, rel_before):
-    # Irrelevant items first, then rel_before relevant ones, each rank known; then the tie.
-    counts = np.zeros((1, 2, 3), dtype=np.int64)
-    counts[0, :, :] = [[before - rel_before, 0, size - n_rel], [0, rel_before, n_rel]]
-    known = math.fsum(i / (before - rel_before + i) for i in range(1, rel_before + 1))
-    m = np.arange(max(0, slots - (size - n_rel)), min(slots, n_rel) + 1)
-    chance = hypergeom.pmf(m, size, n_rel, slots)
-    places = np.arange(1, slots + 1)
-    one = math.fsum((rel_before + 1) / (before + places) / slots)
-    pair = math.fsum((places - 1) / (before + places) / (slots * (slots - 1)))
-    total = known + one * m + pair * m * (m - 1)
-    expected = math.fsum(chance * total / np.maximum(rel_before + m, 1))
-    result = get_metric(f"AP@{before + slots}").scores(TieHistogram(counts))
-    assert result.mean[0] == pytest.approx(expected, rel=1e-9)
-    assert result.low[0] <= result.mean[0] <= result.high[0]
-
-
-def test_relevant_items_first_is_not_the_best_order_for_ap_at_k():
-    distances, levels = [[0, 1, 1, 1, 2, 2, 2, 2]], [[1, 0, 0, 0, 1, 1, 0, 0]]
-    assert scores("AP@6", distances, levels).high[0] == 1
-    # With 2 of 6 relevant items of the tie above the cut: (1 + 2/5 + 3/6) / 3 = 0.633, the other end.
-    assert oracles.average_precision([1, 0, 0, 0, 1, 1, 0, 0], 6, "retrieved") == pytest.approx(19 / 30)
-
-
-def test_the_minimum_of_ap_at_k_can_lie_strictly_inside_the_feasible_numbers():
-    # None of the tie's two relevant items above the cut gives 1, both give 1; one, at rank 3, 5/6.
-    result = scores("AP@3", [[0, 1, 1, 1, 1]], [[1, 1, 1, 0, 0]])
-    assert (result.low[0], result.high[0]) == (pytest.approx(5 / 6), 1)
 
 
 @given(queries=rankings(max_size=40), k=st.integers(1, 50))
@@ -271,12 +222,6 @@ def test_a_cutoff_beyond_the_database_is_cut_to_it(queries, n_beyond):
     assert np.asarray(scores(f"AP@{n_items}", distances, levels)) == approx(scores("AP", distances, levels))
 
 
-@given(st.lists(st.sampled_from(LEVELS), min_size=1, max_size=N_BITS + 1).filter(any), st.integers(1, 6))
-def test_without_ties_nothing_deviates(levels, k):
-    for pattern in spellings():
-        assert scores(pattern.format(k=k), [[*range(len(levels))]], [levels]).tie_sd.tolist() == [0]
-
-
 def sum_of_precision(size, n_rel, before, rel_before, slots):
     """Mean and variance of the sum of precision at a tie's relevant items above the cut, rank by rank, in O(slots)."""
 
@@ -296,7 +241,7 @@ def sum_of_precision(size, n_rel, before, rel_before, slots):
     return mean, single.sum() + 2 * pairs.sum() - mean**2
 
 
-@pytest.mark.parametrize(("size", "n_rel"), [(2, 1), (3, 2), (4, 2), (900, 1), (900, 899), (900, 300), (10**6, 10**5)])
+@pytest.mark.parametrize(("size", "n_rel"), [(2, 1), (3, 2), (4, 2), (900, 1), (900, 899), (10**5, 10**4)])
 @pytest.mark.parametrize(("before", "rel_before"), [(0, 0), (50, 20), (10**5, 10**3)])
 def test_the_deviation_of_ap_equals_the_sum_over_ranks(size, n_rel, before, rel_before):
     counts = np.array([[[before - rel_before, 0, size - n_rel], [0, rel_before, n_rel]]])
@@ -307,7 +252,7 @@ def test_the_deviation_of_ap_equals_the_sum_over_ranks(size, n_rel, before, rel_
         assert result**2 == pytest.approx(float(variance), rel=1e-6 if variance > 1e-9 else 1e-3)
 
 
-@pytest.mark.parametrize(("size", "n_rel", "slots"), [(500, 100, 60), (3000, 2990, 1000), (3000, 5, 2000)])
+@pytest.mark.parametrize(("size", "n_rel", "slots"), [(500, 100, 60), (1000, 990, 400), (10**5, 5, 2000)])
 @pytest.mark.parametrize(("before", "rel_before"), [(0, 0), (40, 15)])
 def test_the_deviation_of_ap_over_those_retrieved_adds_up_over_their_number(size, n_rel, slots, before, rel_before):
     counts = np.array([[[before - rel_before, 0, size - n_rel], [0, rel_before, n_rel]]])
@@ -328,7 +273,7 @@ def test_the_deviation_of_ap_over_those_retrieved_adds_up_over_their_number(size
 @pytest.mark.parametrize("pattern", spellings())
 def test_deviations_over_many_items_are_those_of_drawn_orders(pattern):
     rng = np.random.default_rng(0)
-    n = 3000 if thoroughness.ALL else 600
+    n = 3000 if thoroughness.ALL else 200
     distances = rng.binomial(4, 0.5, n)
     levels = rng.choice([0, 1, 2], n, p=[0.8, 0.15, 0.05]) * (rng.random(n) < 0.6 + 0.4 * (distances < 2))
     name = pattern.format(k=n * 2 // 15)
@@ -336,17 +281,29 @@ def test_deviations_over_many_items_are_those_of_drawn_orders(pattern):
     oracle, drawn = oracle_of(name), []
     if pattern == "PairwiseError":  # its oracle takes every pair
         oracle = lambda ranked: 1 - oracles.linear_ndcg(ranked)  # noqa: E731
-    for _ in range(300):
+    n_drawn = 150
+    for _ in range(n_drawn):
         order = np.lexsort((rng.random(n), distances))
         drawn.append(oracle(levels[order].tolist()))
     if not name.startswith("WAP"):  # whose deviation is not known
-        assert result.tie_sd[0] == pytest.approx(np.std(drawn), rel=0.2, abs=1e-12)  # five deviations of that of 300
-    assert abs(result.mean[0] - np.mean(drawn)) <= 5 * np.std(drawn) / math.sqrt(300) + 1e-12
+        assert result.tie_sd[0] == pytest.approx(np.std(drawn), rel=0.3, abs=1e-12)  # five deviations of that of 150
+    assert abs(result.mean[0] - np.mean(drawn)) <= 5 * np.std(drawn) / math.sqrt(n_drawn) + 1e-12
 
 
-@pytest.mark.parametrize("start", [0, 1, 40, 4000, 10**6])
-@pytest.mark.parametrize("n", [1, 2, 31, 500, 30_000])
-@pytest.mark.parametrize("beyond", [0, 7])
+@pytest.mark.parametrize(
+    ("start", "n", "beyond"),
+    [
+        (0, 1, 0),
+        (0, 2, 7),
+        (1, 31, 0),
+        (40, 500, 7),
+        (40, 2, 0),
+        (4000, 31, 7),
+        (4000, 500, 0),
+        (10**5, 2, 7),
+        (10**5, 500, 0),
+    ],
+)
 def test_the_variance_of_a_discounted_gain_is_that_of_each_rank_however_deep(start, n, beyond):
     discounts = 1 / np.log2(np.arange(start + 2, start + n + 2, dtype=np.longdouble))
     whole = np.append(discounts, np.zeros(beyond))
@@ -374,15 +331,30 @@ def test_level_1000_overflows_nothing():
     assert np.ravel(result) == approx([(first + last) / 2, last, first, (first - last) / 2])
 
 
-@pytest.mark.parametrize("before", [0, 1, 10, 62, 63, 64, 65, 100, 999, 10**4, 10**6, 10**9])
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 63, 64, 65, 1000, 10**5])
+@pytest.mark.parametrize(
+    ("before", "size"),
+    [
+        (0, 0),
+        (0, 1),
+        (0, 64),
+        (0, 65),
+        (1, 2),
+        (10, 1000),
+        (63, 1),
+        (63, 2),
+        (64, 1),
+        (65, 3),
+        (10**4, 10**5),
+        (10**9, 1000),
+    ],
+)
 def test_harmonic_ranges_are_exact_however_deep_the_tie(before, size):
     expected = math.fsum(1 / rank for rank in range(before + 1, before + size + 1))
     # Among the first 64 ranks it is a difference of table entries; beyond them nothing cancels.
     assert float(harmonic_range(before, size)) == pytest.approx(expected, rel=2e-15 if before >= 64 else 5e-14, abs=0)
 
 
-@pytest.mark.parametrize("n_ranks", [1, 2, 1023, 1024, 1025, 5000, 10**5])
+@pytest.mark.parametrize("n_ranks", [1, 1023, 1024, 1025, 5000])
 def test_discount_sums_add_up_every_rank(n_ranks):
     sums = discount_sums(n_ranks)
     assert sums.shape == (n_ranks + 1,)
@@ -473,15 +445,6 @@ def test_every_family_is_listed_with_a_summary_and_a_source():
     for family in FAMILIES.values():
         assert family.summary.endswith(".")
         assert family.source
-
-
-@pytest.mark.parametrize("pattern", ["AP", "NDCG", "AP@{k}", "NDCG@{k}", "P@{k}", "P@r2"])
-def test_scores_are_float64_one_a_query(pattern):
-    result = scores(pattern.format(k=2), [[0, 1, 1], [2, 0, 0]], [[1, 0, 2], [0, 0, 0]])
-    assert isinstance(result, Scores)
-    for part in result:
-        assert (part.dtype, part.shape) == (np.float64, (2,))
-        assert np.isnan(part).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("name", ["AP", "AP@20", "AP@20:relevant", "NDCG", "NDCG@20", "NDCG:linear", "P@20", "RR"])

@@ -17,7 +17,7 @@ from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.scoring import counting, reranking
 from hashbench.scoring.histogram import Candidates, TieHistogram
-from hashbench.scoring.metrics import _reranking_loops, get_metric
+from hashbench.scoring.metrics import get_metric, reranked
 from hashbench.scoring.problem import Problem
 from hashbench.scoring.reranking import Vectors
 
@@ -76,7 +76,7 @@ def histogram_of(hamming, floats, levels, n_bits):
 @pytest.mark.parametrize("pattern", SCORES)
 def test_mean_low_high_and_deviation_equal_those_over_every_choice_and_order(pattern):
     rng = np.random.default_rng(0)
-    for trial in range(1500 if thoroughness.ALL else 60):
+    for trial in range(1500 if thoroughness.ALL else 45):
         n_items = int(rng.integers(1, 8))
         m = int(rng.integers(1, 9))
         k = int(rng.integers(1, m + 1))
@@ -122,8 +122,7 @@ CASES = [*zip(SCORES, (2, 3, 3, 3, 2), (4, 50, 3, 6, 4), strict=True)]  # with k
 NAMES = ["AP", *(pattern.format(k=k, m=m) for pattern, k, m in CASES)]
 
 
-@pytest.mark.parametrize("true_distance", DISTANCES)
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(("rule", "true_distance"), [*zip(RULES, [*DISTANCES, "dot"], strict=True), ("csr", "cosine")])
 def test_codes_and_vectors_score_as_by_brute_force(rule, true_distance):
     if true_distance == "cosine":
         assert len(np.unique(DISTANCES["cosine"]())) > 15
@@ -154,31 +153,20 @@ def test_parts_of_queries_and_blocks_on_disk_score_like_the_whole(tmp_path, monk
         np.testing.assert_array_equal(result.scores[name], scores)
 
 
-def test_recall_of_true_neighbours_is_that_of_candidates_put_in_true_order():
-    rng = np.random.default_rng(2)
-    vectors = rng.normal(size=(20, 6)), rng.normal(size=(300, 6))
-    codes = [part[:, :5] > 0 for part in vectors]
-    nearest = np.argsort(cdist(*vectors), axis=1)[:, :10]
-    relevant = np.zeros((20, 300), dtype=int)
-    np.put_along_axis(relevant, nearest, 1, axis=1)
-    result = evaluate(*codes, relevant, ["Recall@40", "Recall@10:reranked=40"], vectors=vectors)
-    np.testing.assert_allclose(result.scores["R@40"], result.scores["R@10:reranked=40"], rtol=0, atol=1e-12)
-
-
 def test_a_large_tie_keeps_its_mean_between_low_and_high_and_near_that_of_drawn_choices():
     rng = np.random.default_rng(3)
-    n, m, k = 5000, 300, 100
+    n, m, k = 2000, 200, 60
     values, levels = rng.normal(size=n), rng.choice([0, 1, 2], n, p=[0.9, 0.08, 0.02])
     histogram = histogram_of(np.full((1, n), 2), values[None], levels[None], 4)
     for pattern, score in SCORES.items():
         result = get_metric(pattern.format(k=k, m=m)).scores(histogram)
         drawn = []
-        for _ in range(200):
+        for _ in range(100):
             entering = rng.choice(n, m, replace=False)
             ranked = levels[entering[np.argsort(values[entering])]].tolist()
             drawn.append(score(ranked, levels.tolist(), k))
         mean, low, high, tie_sd = (float(part[0]) for part in result)
-        assert tie_sd == pytest.approx(np.std(drawn), rel=0.25)  # five deviations of that of 200
+        assert tie_sd == pytest.approx(np.std(drawn), rel=0.35)  # five deviations of that of 100
         assert low <= min(drawn) <= max(drawn) <= high
         assert abs(np.mean(drawn) - mean) < 4 * np.std(drawn) / math.sqrt(len(drawn))
 
@@ -200,7 +188,7 @@ def test_extremes_over_a_large_tie_of_one_gain_read_each_item_a_few_times_whatev
         )
 
     for loop in ("extreme", "graded_extreme"):
-        monkeypatch.setattr(_reranking_loops, loop, watching(getattr(_reranking_loops, loop)))
+        monkeypatch.setattr(reranked, loop, watching(getattr(reranked, loop)))
     levels = np.zeros((1, n), dtype=int)
     levels[0, -10:] = 1  # the farthest
     histogram = histogram_of(np.full((1, n), 2), np.arange(n)[None] / 1.0, levels, 4)
@@ -210,7 +198,7 @@ def test_extremes_over_a_large_tie_of_one_gain_read_each_item_a_few_times_whatev
     assert (low, high) == (0, pytest.approx({"R": 1, "P": 10 / k, "N": last}[name[0]]))
 
 
-@pytest.mark.parametrize(("m", "k"), [(400, 400), (400, 150), (4000, 250)])
+@pytest.mark.parametrize(("m", "k"), [(400, 150), (4000, 250)])
 def test_the_mean_over_a_large_tie_is_that_of_the_hypergeometric_distribution(m, k):
     rng = np.random.default_rng(4)
     n, n_rel = 5000, 20

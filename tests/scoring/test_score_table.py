@@ -84,7 +84,7 @@ def test_bounds_are_those_of_every_order_of_the_database(database_items, classes
 )
 def test_graded_levels_and_cut_ties_have_those_bounds_too(name, levels):
     rng = np.random.default_rng(1)
-    distance, level = rng.integers(0, 2, (3, 6)), rng.choice(levels, (3, 6))
+    distance, level = rng.integers(0, 2, (3, 5)), rng.choice(levels, (3, 5))
     level[:, 0] = levels[2], levels[3], 0
     runs = {f"q{q}": {f"d{i}": -float(d) for i, d in enumerate(row)} for q, row in enumerate(distance)}
     qrels = {f"q{q}": {f"d{i}": value.item() for i, value in enumerate(row)} for q, row in enumerate(level)}
@@ -173,26 +173,16 @@ def test_samples_of_parts_unite_to_that_of_the_whole(monkeypatch):
     np.testing.assert_array_equal(united.rows, whole.rows)
 
 
-def test_items_are_drawn_as_often_as_they_occur(monkeypatch):
-    monkeypatch.setattr(item_sample, "N_SAMPLED", 1000)
-    words = np.repeat(np.arange(101, dtype=np.uint64), [5000] + [50] * 100)[:, None]  # half of all are equal
-    sample = item_sample.Sample.draw(words, np.zeros((len(words), 1), np.int64), 0)
-    share = (sample.words[sample.chosen, 0] == 0).mean()
-    assert share == pytest.approx(0.5, abs=0.05)
-
-
-@pytest.mark.parametrize("n_sampled", [None, 300])
-def test_the_estimate_is_near_what_random_orders_show(n_sampled, monkeypatch):
-    if n_sampled:
-        monkeypatch.setattr(item_sample, "N_SAMPLED", n_sampled)
+def test_the_estimate_of_a_sample_is_near_what_random_orders_show(monkeypatch):
+    monkeypatch.setattr(item_sample, "N_SAMPLED", 300)
     images, labels = load_digits(return_X_y=True)
     codes = (images - images.mean(axis=0)) @ np.random.default_rng(1).normal(size=(64, 12)) > 0
     names = ["AP", "NDCG", "P@100", "RR"]
-    relevance = labels[:200], labels[200:]
-    evaluation = hashbench.evaluate(codes[:200], codes[200:], relevance, names, random_orders=300)
+    relevance = labels[:100], labels[100:]
+    evaluation = hashbench.evaluate(codes[:100], codes[100:], relevance, names, random_orders=150)
     for name in names:
         summary = evaluation.summary[name]
-        assert summary.tie_sd == pytest.approx(summary.tie_sd_measured, rel=0.25 if n_sampled else 0.15), name
+        assert summary.tie_sd == pytest.approx(summary.tie_sd_measured, rel=0.25), name
 
 
 def test_metrics_that_do_not_know_single_items_keep_the_deviation_of_their_queries():

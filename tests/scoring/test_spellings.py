@@ -9,7 +9,7 @@ from helpers.affinity_examples import N_BITS, database, matrix, query
 from helpers.json_output import scores_in
 from helpers.slices import in_slices
 
-from hashbench import HashbenchError, Problem, evaluate, evaluate_ranking, explain, run
+from hashbench import Problem, evaluate, evaluate_ranking, explain, run
 from hashbench.affinity import Explicit
 from hashbench.bits import pack
 from hashbench.scoring.metrics import get_metric, readings
@@ -71,12 +71,6 @@ def test_all_ways_to_score_say_the_same():
     by_cosine = evaluate(*signs, LEVELS, ["Recall@3"], distance="cosine")
     assert [*sharded.notes] == [*ranked.notes] == [*by_cosine.notes] == [*note]
     assert len(note) == 1
-
-
-def test_ndcg_in_lower_case_is_not_a_second_metric_of_codes():
-    with pytest.raises(HashbenchError, match=r"give NDCG \(gain 2\^level - 1\), or NDCG:trec \(gain level\)"):
-        score(["ndcg"])
-    assert "ndcg" not in score(["NDCG", "NDCG:trec"])
 
 
 @pytest.fixture

@@ -17,11 +17,10 @@ from hashbench.reports.explain.ranking import n_left
 from hashbench.reports.explain.run_tools import Run, explain_run
 from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
 from hashbench.reports.explain.search import search
-from hashbench.scoring.ignored import notes_on_ignored
+from hashbench.scoring.ignored import FINDS_ITSELF, notes_on_ignored
 from hashbench.scoring.metrics import Metric, get_metric, readings
 from hashbench.scoring.problem import Problem
 from hashbench.scoring.runs import order_notes
-from hashbench.scoring.self_pairs import FINDS_ITSELF
 
 if TYPE_CHECKING:
     import pandas as pd

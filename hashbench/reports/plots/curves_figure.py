@@ -1,4 +1,4 @@
-"""Figures of one set of codes: curves of `hashbench.scoring.curves`, and matches of `Problem.thresholds`."""
+"""Figures of one set of codes: curves of `Problem.curves`, and matches of `Problem.thresholds`."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle

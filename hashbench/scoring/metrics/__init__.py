@@ -2,16 +2,12 @@
 
     _grammar           names, ``NAME[@cutoff][:option][:reranked=m]``, and the functions registered under them
     average_precision  AP, AP@k, AP@R, AP@rN
-    ndcg               NDCG, NDCG@k
-    precision          P@k, R@k, RPrec; P@rN, R@rN
+    ndcg               NDCG, NDCG@k; PairwiseError
+    precision          P@k, R@k, RPrec; P@rN, R@rN, LGAP@rN; RR, RR@k, Hit@k
     cumulated_gain     ACG@k, WAP, WAP@k
-    local_group        LGAP@rN
-    first_hit          RR, RR@k, Hit@k
-    pairs              PairwiseError
-    reranked           R@k, P@k, NDCG@k, AP@k of candidates in float order
+    reranked           R@k, P@k, NDCG@k, AP@k of candidates in float order, with its compiled loops
     _sums              shared by the families: the tie that a cutoff falls into, sums of discounts
-    _loops             compiled loops, for sums that no array expression computes well
-    _reranking_loops   compiled loops of `reranked`
+    _loops             compiled loops of the others, for sums that no array expression computes well
 
 Each metric is a function of a `TieHistogram`, then of the cutoff (``k`` items, or a Hamming ``radius``), the number of
 re-ranked items and the option, as far as its name has them. It returns `Scores`: arrays of shape (n_queries,), whose
@@ -23,10 +19,7 @@ oracle to ``ORACLES`` in tests/helpers/oracles.py.
 from hashbench.scoring.metrics import (  # noqa: F401  # each registers its metrics
     average_precision,
     cumulated_gain,
-    first_hit,
-    local_group,
     ndcg,
-    pairs,
     precision,
     reranked,
 )

@@ -1,9 +1,10 @@
 """Sums that the closed forms over ties share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,8 @@ from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores
 
-_one_at_a_time = Lock()
+P = ParamSpec("P")
+
 HARMONIC = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])  # harmonic numbers H(0) to H(64)
 SQUARES = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65) ** 2)])  # sums of 1/t^2 up to rank 0 to 64
 
@@ -38,37 +40,38 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
     return sums.reshape(first.shape)
 
 
+def _shared_by_threads(maxsize: int) -> Callable[[Callable[P, FloatArray]], Callable[P, FloatArray]]:
+    """Cache the last tables of a function, which are as long as the database; one thread at a time computes one."""
+
+    def decorate(function: Callable[P, FloatArray]) -> Callable[P, FloatArray]:
+        cached, one_at_a_time = lru_cache(maxsize)(function), Lock()
+
+        @wraps(function)
+        def table(*arguments: P.args, **options: P.kwargs) -> FloatArray:
+            with one_at_a_time:
+                return cached(*arguments, **options)
+
+        return table
+
+    return decorate
+
+
+@_shared_by_threads(maxsize=2)
 def harmonic_sums(n_ranks: int) -> FloatArray:
     """Compute the harmonic numbers H(0) to H(n_ranks)."""
-    with _one_at_a_time:
-        return _harmonic_sums(n_ranks)
-
-
-@lru_cache(maxsize=2)
-def _harmonic_sums(n_ranks: int) -> FloatArray:
     return np.append(0.0, np.cumsum(1 / np.arange(1, n_ranks + 1)))
 
 
-def discount_sums(n_ranks: int, power: int = 1) -> FloatArray:
-    """Compute the sums of discounts 1/log2(t + 1), or of a power, over the first n ranks, n = 0 to ``n_ranks``."""
-    with _one_at_a_time:  # the tables are as long as the database: threads share them
-        return _discount_sums(n_ranks, power)
-
-
+@_shared_by_threads(maxsize=1)
 def weighted_discount_sums(n_ranks: int) -> FloatArray:
     """Compute the sums of rank times discount over the first n ranks, n = 0 to ``n_ranks``."""
-    with _one_at_a_time:
-        return _weighted_discount_sums(n_ranks)
-
-
-@lru_cache(maxsize=1)
-def _weighted_discount_sums(n_ranks: int) -> FloatArray:
     ranks = np.arange(1, n_ranks + 1)
     return np.append(0.0, np.cumsum(ranks / np.log2(ranks + 1)))
 
 
-@lru_cache(maxsize=2)
-def _discount_sums(n_ranks: int, power: int) -> FloatArray:
+@_shared_by_threads(maxsize=2)
+def discount_sums(n_ranks: int, power: int = 1) -> FloatArray:
+    """Compute the sums of discounts 1/log2(t + 1), or of a power, over the first n ranks, n = 0 to ``n_ranks``."""
     sums = np.zeros(n_ranks + 1)
     width = 1024  # sums in rows, then of rows, then of blocks: rounding grows with the depth, not with n
     for start in range(0, n_ranks, width * width):

@@ -35,32 +35,24 @@ def test_lists_of_unequal_length_are_scored_over_every_order_of_tied_items(queri
 @pytest.fixture(params=["ties", "none"])
 def ranking(request):
     rng = np.random.default_rng(0)
-    scores = rng.integers(0, 9, (30, 40)) if request.param == "ties" else rng.random((30, 40))
-    return rng.choice([0, 0, 0, 1, 3], (30, 40)), scores
+    scores = rng.integers(0, 9, (12, 40)) if request.param == "ties" else rng.random((12, 40))
+    return rng.choice([0, 0, 0, 1, 3], (12, 40)), scores
 
 
 def test_ndcg_and_thresholds_are_scikit_learns_with_ties_and_without(ranking):
-    relevance, scores = ranking
-    found = hashbench.evaluate_ranking(relevance, scores, ["NDCG:trec", "NDCG@7:trec", "AP:thresholds"]).scores
-    for number, (levels, ranked) in enumerate(zip(relevance, scores, strict=True)):
-        assert found["NDCG:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked]))
-        assert found["NDCG@7:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked], k=7))
-        expected = average_precision_score(levels > 0, ranked)
-        assert [part[number] for part in found["AP:thresholds"]] == pytest.approx([expected] * 3 + [0])
+    whole, scores = ranking
+    for relevance in (whole, np.random.default_rng(1).random((12, 40)) ** 9):
+        names = ["NDCG:trec", "NDCG@7:trec", *["AP:thresholds"] * (relevance is whole)]
+        found = hashbench.evaluate_ranking(relevance, scores + 0.5, names).scores
+        for number, (levels, ranked) in enumerate(zip(relevance, scores, strict=True)):
+            assert found["NDCG:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked]))
+            assert found["NDCG@7:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked], k=7))
+            if relevance is whole:
+                expected = average_precision_score(levels > 0, ranked)
+                assert [part[number] for part in found["AP:thresholds"]] == pytest.approx([expected] * 3 + [0])
 
 
-def test_ndcg_of_real_gains_is_scikit_learns_with_ties_and_without(ranking):
-    relevance, scores = np.random.default_rng(1).random((30, 40)) ** 9, ranking[1]
-    found = hashbench.evaluate_ranking(relevance, scores + 0.5, ["NDCG:trec", "NDCG@7:trec"]).scores
-    for number, (levels, ranked) in enumerate(zip(relevance, scores, strict=True)):
-        assert found["NDCG:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked]))
-        assert found["NDCG@7:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked], k=7))
-
-
-GAINS = st.lists(st.tuples(st.integers(0, 900), st.integers(0, 3)), min_size=2, max_size=9)
-
-
-@given(GAINS, st.floats(1e-3, 1))
+@given(st.lists(st.tuples(st.integers(0, 900), st.integers(0, 3)), min_size=2, max_size=9), st.floats(1e-3, 1))
 def test_a_factor_of_all_gains_changes_no_linear_score(items, factor):
     gains, scores = np.array(items).T
     first, second = (
@@ -83,6 +75,7 @@ def test_whole_gains_as_floats_are_whole_levels(queries):
     np.testing.assert_array_equal([*first.scores.values()], [*second.scores.values()])
 
 
+@pytest.mark.slow  # imports torchmetrics
 def test_values_are_torchmetrics_where_these_are_exact(ranking):
     retrieval = pytest.importorskip("torchmetrics.functional.retrieval", reason="torchmetrics is not installed")
     import torch
@@ -142,87 +135,67 @@ print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.sco
     np.testing.assert_allclose(*values, rtol=1e-13, atol=1e-15)
 
 
+ARANGE, GAINS = np.arange(11), np.arange(1, 1002) / 1002
+
+
 @pytest.mark.parametrize(
-    ("relevance", "scores", "message"),
+    ("relevance", "scores", "metric", "message"),
     [
-        ([[1, 0]], [[0.5]], r"query 0 has relevance of shape \(2,\) and scores of shape \(1,\)"),
-        ([[1], [1]], [[1]], "relevance for 2 queries and there are scores for 1"),
-        ([[1, 0]], [[0.5, np.nan]], "item 1 of query 0 has score NaN"),
-        ([[0.5, 0]], [[0.5, 1]], "^AP needs whole-number levels of relevance, and one is 0.5. Choose a form of NDCG"),
-        ([[-0.5, 0]], [[0.5, 1]], "^relevance holds levels 0 to 1000, got 1 other values"),
-        ([[np.nan, 0]], [[3, 1]], "^relevance holds levels"),
-        ([[0.5, 0]], [[3, 1]], r"swapped: relevance holds 0.5, .* is evaluate_ranking\(relevance, scores\); if it is"),
+        ([[1, 0]], [[0.5]], "AP", r"query 0 has relevance of shape \(2,\) and scores of shape \(1,\)"),
+        ([[1], [1]], [[1]], "AP", "relevance for 2 queries and there are scores for 1"),
+        ([[1, 0]], [[0.5, np.nan]], "AP", "item 1 of query 0 has score NaN"),
+        ([[0.5, 0]], [[0.5, 1]], "AP", "^AP needs whole-number levels of relevance, and one is 0.5. Choose a form of"),
+        ([[-0.5, 0]], [[0.5, 1]], "AP", "^relevance holds levels 0 to 1000, got 1 other values"),
+        ([[np.nan, 0]], [[3, 1]], "AP", "^relevance holds levels"),
         (
-            [[2000, 1]],
-            [[1, 0]],
-            r"holds 2000, .*; if it is right, give grades from 0 to 1000, whole numbers except for NDCG\.$",
+            [[0.5, 0]],
+            [[3, 1]],
+            "AP",
+            r"swapped: relevance holds 0.5, .* is evaluate_ranking\(relevance, scores\); if it",
         ),
+        ([[2000, 1]], [[1, 0]], "AP", r"holds 2000, .*; if it is right, give grades from 0 to 1000, whole numbers ex"),
+        ([[-2, -7]], [[True, False]], "AP", "swapped: relevance holds -2, which is not a grade, and scores only who"),
+        ([[np.inf, 0]], [[0, 1]], "AP", "look swapped"),
+        ([ARANGE], [ARANGE % 5], "AP", "holds 11 grades and scores hold 5 .* add 0.5 to the"),
+        ([ARANGE / 10], [ARANGE % 5], "NDCG", "holds 11 grades and scores hold 5"),
+        ([[0.7, 0.1, 0.3, 0.2]], [[0, 1, 1, 0]], "NDCG:trec", r"holds 4 grades, such as 0\.7, and scores only 0 and"),
+        ([[1, 0], [-1, -1]], [[3, 2], [2, 1]], "AP", "^query 1 .counted from 0. ignores all items of the database"),
         (
-            [[-2, -7]],
-            [[True, False]],
-            "swapped: relevance holds -2, which is not a grade, and scores only whole",
+            [GAINS[:1], GAINS],
+            [[0.5], GAINS],
+            "NDCG",
+            "relevance of query 1 holds 1,001 different levels above 0, at most",
         ),
-        ([[np.inf, 0]], [[0, 1]], "look swapped"),
-        ([[1, 0], [-1, -1]], [[3, 2], [2, 1]], "^query 1 .counted from 0. ignores all items of the database"),
-        (
-            [np.arange(11)],
-            [np.arange(11) % 5],
-            "holds 11 grades and scores hold 5 .* add 0.5 to the",
-        ),
-        ([["a"]], [["b"]], "expected numbers"),
-        ([[[1]]], [[[1]]], "3 dimensions"),
-        ([], [], "no queries|no items|shape"),
-        ([[]], [[]], "at least one"),
+        ([["a"]], [["b"]], "AP", "expected numbers"),
+        ([[[1]]], [[[1]]], "AP", "3 dimensions"),
+        ([], [], "AP", "no queries|no items|shape"),
+        ([[]], [[]], "AP", "at least one"),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(relevance, scores, message):
+def test_what_cannot_be_ranked_is_refused(relevance, scores, metric, message):
     with pytest.raises(HashbenchError, match=message):
-        hashbench.evaluate_ranking(relevance, scores)
+        hashbench.evaluate_ranking(relevance, scores, [metric])
 
 
-def test_only_many_real_gains_of_few_whole_scores_look_swapped():
-    gains = np.arange(11) / 10
-    assert hashbench.evaluate_ranking(gains[:10], np.arange(10) % 5, ["NDCG"]).summary["NDCG"].mean < 1
-    with pytest.raises(HashbenchError, match="holds 11 grades and scores hold 5"):
-        hashbench.evaluate_ranking(gains, np.arange(11) % 5, ["NDCG"])
-
-
-def test_real_gains_of_scores_that_are_only_0_and_1_look_swapped():
-    for metric in ("NDCG:trec", "PairwiseError"):
-        with pytest.raises(
-            HashbenchError, match=r"swapped: relevance holds 4 grades, such as 0\.7, and scores only 0 and"
-        ):
-            hashbench.evaluate_ranking([[0.7, 0.1, 0.3, 0.2]], [[0, 1, 1, 0]], [metric])
-    for gains, scores in (
+@pytest.mark.parametrize(
+    ("gains", "scores"),
+    [
+        (ARANGE[:10], ARANGE[:10] % 2),
+        (ARANGE[:10] / 10, ARANGE[:10] % 5),
+        (np.arange(20), np.arange(20) % 6),
+        (np.arange(20), np.arange(20) % 2 + 0.5),
+        (np.arange(20), -(np.arange(20) % 2)),
+        (np.arange(20) % 2, np.arange(20)),
         ([0.7, 0, 0.7], [0, 1, 1]),
         ([0.7, 0.3, 0], [0, 2, 1]),
         ([0.7, 0.3, 0], [0.5, 1.5, 1.5]),
         ([0.7, 0.3, 0], [1, 1, 1]),
         ([0, 1, 2], [1, 0, 1]),
-    ):
-        assert hashbench.evaluate_ranking([gains], [scores], ["NDCG"]).n_undefined == 0
-
-
-def test_a_query_with_more_different_gains_than_are_counted_is_refused():
-    gains = np.arange(1, 1003) / 1003
-    found = hashbench.evaluate_ranking([gains[1:-1], gains[-1:]], [gains[1:-1], [0.5]], ["NDCG"])
-    assert found.summary["NDCG"].mean == pytest.approx(1)
-    with pytest.raises(HashbenchError, match=r"^relevance of query 1 holds 1,002 different levels above 0, at most"):
-        hashbench.evaluate_ranking([gains[:1], gains], [[0.5], gains], ["NDCG"])
-    run, qrels = {"q": {"d1": 1.0}}, {"q": {f"d{number}": gain for number, gain in enumerate(gains)}}
-    with pytest.raises(HashbenchError, match=r"^the qrels of query 'q' holds 1,002 different levels"):
-        hashbench.evaluate_run(run, qrels, ["NDCG:trec"])
-
-
-def test_many_grades_or_few_scores_are_no_sign_of_a_swap():
-    for relevance, scores in (
-        (np.arange(10), np.arange(10) % 2),
-        (np.arange(20), np.arange(20) % 6),
-        (np.arange(20), np.arange(20) % 2 + 0.5),
-        (np.arange(20), -(np.arange(20) % 2)),
-        (np.arange(20) % 2, np.arange(20)),
-    ):
-        assert 0 < hashbench.evaluate_ranking(relevance, scores, ["AP"]).summary["AP"].mean <= 1
+        ([GAINS[:-1], GAINS[-1:]], [GAINS[:-1], [0.5]]),
+    ],
+)
+def test_many_grades_or_few_scores_are_no_sign_of_a_swap(gains, scores):
+    assert 0 < hashbench.evaluate_ranking(gains, scores, ["NDCG"]).summary["NDCG"].mean <= 1
 
 
 def test_integers_beyond_float64_do_not_tie():
