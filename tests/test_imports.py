@@ -12,8 +12,8 @@ from click.testing import CliRunner; from hashbench.cli.main import cli
 assert CliRunner().invoke(cli, ["list"]).exit_code == 0
 """
 NAMES_OF_ALL = """
-from hashbench.cli import completion, main
-for names in completion.NAMES.values(): names()
+from hashbench.cli import main, options
+for kind in "methods datasets features metrics scripts figures tables".split(): assert options.names_of(kind)
 """
 CARDS_OF_ALL = """
 from hashbench import cards, registry

@@ -13,7 +13,7 @@ from hashbench.cli import inputs, options
 from hashbench.cli.outputs import echo
 
 if TYPE_CHECKING:
-    from hashbench.pipeline.two_codes import TwoCodes
+    from hashbench.pipeline.own_codes import TwoCodes
     from hashbench.scoring.evaluation import Evaluation
 
 _OWN = options.OnlyWith("--database-codes")
@@ -191,8 +191,7 @@ def _print_notes(scored: "list[Evaluation]") -> None:
 
 
 def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any], *, is_asked: bool) -> "TwoCodes":
-    from hashbench.pipeline.own_codes import OwnFiles, dataset_of, names_own_relevance
-    from hashbench.pipeline.two_codes import read_two_files, read_two_own
+    from hashbench.pipeline.own_codes import OwnFiles, dataset_of, names_own_relevance, read_two_files, read_two_own
     from hashbench.sources.shards import find_shards
 
     if len(names) == 2:

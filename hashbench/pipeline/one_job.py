@@ -9,8 +9,7 @@ from pathlib import Path
 from hashbench._typing import Progress, silent
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, JobFailure, Refusal
-from hashbench.pipeline.failures import contained
-from hashbench.pipeline.grid import Job
+from hashbench.pipeline.grid import Job, contained
 from hashbench.pipeline.preparation import find_dataset, load_dataset
 from hashbench.pipeline.recipes import Recipe, differences, recipe_of
 from hashbench.pipeline.steps import (

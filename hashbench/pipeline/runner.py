@@ -105,7 +105,7 @@ def _side_by_side(
             else:
                 numbered[len(numbered)] = job, job.provenance(dataset)
     if cluster is not None:
-        from hashbench.pipeline.cluster_jobs import on_workers
+        from hashbench.pipeline.cluster import on_workers
 
         outcomes = on_workers(numbered, cluster, demands, on_progress)
     else:

@@ -9,8 +9,7 @@ from helpers.result_files import rows_in
 from hashbench import testing
 from hashbench.errors import HashbenchError, JobFailure
 from hashbench.pipeline import one_job, runner, steps
-from hashbench.pipeline.failures import contained
-from hashbench.pipeline.grid import grid
+from hashbench.pipeline.grid import contained, grid
 from hashbench.pipeline.preparation import find_dataset
 from hashbench.pipeline.steps import Demands
 from hashbench.store.files import data_dir
