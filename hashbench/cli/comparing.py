@@ -40,10 +40,7 @@ _OWN = options.OnlyWith("--database-codes")
     options.METRIC_TO_SCORE,
     options.lengths("Code length, repeatable; your own packed codes have only one.", show_default="all"),
 )
-@option_group(
-    "Two runs",
-    option("--qrels", type=options.FILE, help="TREC qrels that two runs are judged by."),
-)
+@option_group("Two runs", option("--qrels", type=options.FILE, help="TREC qrels that two runs are judged by."))
 @inputs.own_codes_group(constraint=options.NotWith("--qrels"), may_be_several=False)
 @inputs.relevance_group(_OWN)
 @option_group("Queries of codes", inputs.EXCLUDE_SELF, inputs.UNDEFINED_QUERIES)

@@ -207,8 +207,7 @@ def _sentence(error: OSError) -> str:
 
 
 @click.group(
-    cls=_Cli,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
+    cls=_Cli, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 )
 @click.version_option(__version__, prog_name="hashbench")
 def cli() -> None:

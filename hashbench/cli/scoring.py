@@ -31,17 +31,10 @@ _IGNORING = ("exclude_self", "exclude_same_id", "groups", "junk_label")  # optio
 
 @cloup.command()
 @inputs.CODES
-@inputs.own_codes_group(
-    inputs.BITS,
-    inputs.DISTANCE,
-)
+@inputs.own_codes_group(inputs.BITS, inputs.DISTANCE)
 @inputs.RELEVANCE
 @inputs.vectors_group()
-@option_group(
-    "Real-valued queries",
-    inputs.QUERY_OUTPUTS,
-    constraint=inputs.ONLY_OWN,
-)
+@option_group("Real-valued queries", inputs.QUERY_OUTPUTS, constraint=inputs.ONLY_OWN)
 @option_group(
     "Run files",
     inputs.RUN,
@@ -190,13 +183,7 @@ def candidates(
 
 @cloup.command()
 @click.argument("name")
-@inputs.own_codes_group(
-    inputs.BITS,
-    inputs.DISTANCE,
-    inputs.EXCLUDE_SELF,
-    constraint=None,
-    may_be_several=False,
-)
+@inputs.own_codes_group(inputs.BITS, inputs.DISTANCE, inputs.EXCLUDE_SELF, constraint=None, may_be_several=False)
 @inputs.relevance_group(None)
 @inputs.vectors_group(None)
 @option_group(

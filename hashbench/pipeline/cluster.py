@@ -250,10 +250,7 @@ def prepared_worker() -> str:
 
 
 def on_workers(
-    jobs: Mapping[int, tuple[Job, Provenance]],
-    cluster: Cluster,
-    demands: Demands,
-    on_progress: Progress = silent,
+    jobs: Mapping[int, tuple[Job, Provenance]], cluster: Cluster, demands: Demands, on_progress: Progress = silent
 ) -> Iterator[tuple[int, Outcome]]:
     """Run jobs, each with the provenance of its codes, on workers that would give the same codes.
 
@@ -307,12 +304,7 @@ def _failed(job: Job, error: BaseException) -> Outcome:
     return Outcome(job, None, f"{job} {why}", has_failed=True)
 
 
-def _run_job(
-    job: Job,
-    expected: tuple[Provenance, int],
-    demands: Demands,
-    settings: tuple[str, float],
-) -> Outcome:
+def _run_job(job: Job, expected: tuple[Provenance, int], demands: Demands, settings: tuple[str, float]) -> Outcome:
     """Run a job on a worker, in the worker's data folder or else the client's, if it would give the client's codes."""
     (client_provenance, _), (folder, seconds) = expected, settings
     data_folder.set(folder if "HASHBENCH_DATA" not in os.environ and Path(folder).is_dir() else None)

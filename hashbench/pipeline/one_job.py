@@ -12,15 +12,7 @@ from hashbench.errors import HashbenchError, JobFailure, Refusal
 from hashbench.pipeline.grid import Job, contained
 from hashbench.pipeline.preparation import find_dataset, load_dataset
 from hashbench.pipeline.recipes import Recipe, differences, recipe_of
-from hashbench.pipeline.steps import (
-    Demands,
-    codes_of,
-    codes_path,
-    kept_scores,
-    model_path,
-    rows_of,
-    scores_of,
-)
+from hashbench.pipeline.steps import Demands, codes_of, codes_path, kept_scores, model_path, rows_of, scores_of
 from hashbench.registry import is_built_in
 from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.store.models import holds_model

@@ -153,11 +153,7 @@ def _in_processes(
 
 
 def _run_job(
-    number: int,
-    job: Job,
-    fingerprint: str,
-    demands: Demands,
-    settings: tuple[str, int, float],
+    number: int, job: Job, fingerprint: str, demands: Demands, settings: tuple[str, int, float]
 ) -> tuple[int, Outcome]:
     """Run a job in its own process, with the parent's settings."""
     folder, n_threads, seconds = settings

@@ -102,10 +102,7 @@ def test_scores_of_all_are_printed_in_every_format(evaluate, form):
 @pytest.mark.parametrize(
     ("broken", "words"),
     [
-        (
-            {"database": BITS[12, 3][7:]},
-            "codes of 6 queries and 23 database items, and in the files before of 6",
-        ),
+        ({"database": BITS[12, 3][7:]}, "codes of 6 queries and 23 database items, and in the files before of 6"),
         ({"query": BITS[8, 0][:6]}, "query codes are booleans of shape (6, 8), a column for each bit, and codes of 12"),
         ({"query": BITS[12, 3][:6].T}, "has 12 rows and 6 columns, expected 6 rows, one per item"),
         ({"other": 1, "query": np.full((6, 12), 5)}, "values that are not 0 or 1"),

@@ -333,12 +333,7 @@ def test_the_digest_of_a_folder_of_images_changes_with_any_of_them(hashbench, fo
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "{",
-        '{"89ab": {"options": {}, "sha256": {"from": ""}, "protocol": ""}}',
-        "<<<<<<< ours\n{}",
-    ],
+    "text", ["{", '{"89ab": {"options": {}, "sha256": {"from": ""}, "protocol": ""}}', "<<<<<<< ours\n{}"]
 )
 def test_a_damaged_file_of_recipes_is_refused_before_anything_is_written(hashbench, prepare, folder, text):
     prepare()
