@@ -181,6 +181,11 @@ COMMANDS = f"""
 1 | run --method dpsh --bits 8 --param learning_rate=1e300 | dpsh got learning_rate beyond
 1 | {ITQ} --metric {LONG} | metric {LONG[:20]!r}... has 300 characters
 1 | info NDGC@100 | Did you mean 'NDCG@100'?
+1 | info nothing | hashbench list
+1 | info codes.npy | hashbench evaluate
+1 | info r | is a folder
+1 | prepare digts-unseen1-fold0 | unknown dataset
+1 | prepare digits-unseen1-fold0:gits | unknown feature kind
 1 | {ITQ} --dataset digts | unknown dataset 'digts' | 'digits'
 1 | {ITQ} --dataset text.h5 | text.h5 | not HDF5
 1 | {ITQ} --metric APP | unknown metric 'APP' | 'AP'

@@ -79,12 +79,6 @@ def test_a_single_job_that_fails_is_one_sentence(hashbench, plugin, tmp_path):
     assert result.stderr.startswith("Error: method 'mine' failed with SystemExit: 0; hashbench check method mine may")
 
 
-def test_a_plugin_that_refuses_is_called_as_users_type_it(hashbench, plugin, tiny_file):
-    plugin("my-method", METHOD.format(what="learns from labels", override="supervision = 'labels'"))
-    result = hashbench("run", "--method", "my-method", "--bits", 2, "--dataset", tiny_file("explicit"))
-    assert result.stderr == "Error: my-method learns from labels, and dataset 'tiny' has none.\n"
-
-
 @pytest.mark.usefixtures("digits_data")
 def test_a_dataset_that_cannot_be_loaded_fails_only_its_jobs(hashbench, tiny_file, tmp_path, plugin):
     adapter = "from hashbench.adapter import DatasetAdapter\nclass Mine(DatasetAdapter):\n    name = 'mine'\n"

@@ -76,15 +76,6 @@ def test_a_dataset_is_prepared_once(toy, data):
     assert (loaded.fingerprint, words, len(toy)) == (dataset.fingerprint, "", 1)
 
 
-def test_force_and_another_version_of_the_code_prepare_it_again(toy, change_code):
-    prepare("toy")
-    assert prepare("toy", force=True)[2]
-    change_code()
-    assert prepare("toy")[2]
-    assert not prepare("toy")[2]
-    assert len(toy) == 3
-
-
 @pytest.mark.parametrize("name", ["toy", "toy-unseen1-fold0-all"])
 def test_a_file_whose_content_changed_is_prepared_again_and_this_is_reported(hashbench, name):
     _, path, _ = prepare(name)
@@ -294,14 +285,6 @@ def test_each_kind_of_features_remembers_its_own_choices(toy, source):
     assert toy[-1].source is None
 
 
-def test_choices_from_the_command_line_reach_the_adapter(hashbench, toy, source, tmp_path):
-    (tmp_path / "weights.pth").touch()
-    options = ["--source", source, "--weights", tmp_path / "weights.pth", "--image-size", 48, "--device", "cpu"]
-    assert hashbench("prepare", "toy", *options).exit_code == 0
-    seen = toy[0]
-    assert (seen.source, seen.weights, seen.image_size, seen.device) == (source, tmp_path / "weights.pth", 48, "cpu")
-
-
 # ---------------------------------------------------------------- files with the name of a dataset
 
 
@@ -394,13 +377,6 @@ def test_unseen_classes_of_the_kind_that_is_prepared_are_meant(toy):
     with pytest.raises(HashbenchError, match=r"prepared only with features far[.] .* toy-unseen1-fold0-all:far [(]or"):
         load_dataset("toy-unseen1-fold0-all")
     assert load_dataset("toy-unseen1-fold0-all:near")[0].features_name == "near"
-
-
-@pytest.mark.parametrize("name", ["tow-unseen1-fold0", "toy-unseen1-fold0:fra", "mine-unseen1-fold0"])
-def test_unseen_classes_of_unknown_datasets_are_refused(name):
-    for find in (load_dataset, preparation.find_dataset, prepare):
-        with pytest.raises(HashbenchError, match="unknown"):
-            find(name)
 
 
 def test_unseen_classes_of_own_data(hashbench, tmp_path, own):
