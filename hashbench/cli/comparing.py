@@ -14,7 +14,6 @@ from hashbench.cli.outputs import echo
 
 if TYPE_CHECKING:
     from hashbench.pipeline.own_codes import TwoCodes
-    from hashbench.scoring.evaluation import Evaluation
 
 _OWN = options.OnlyWith("--database-codes")
 
@@ -177,14 +176,10 @@ def _compare_codes(
         if two.own is not None and not metrics and (two.own.problem.ranking.levels % 1).any():
             chosen = ("NDCG",)
         scored = [*two.evaluations(chosen, undefined, progress.update)]
-    _print_notes([evaluation for _, evaluation in scored])
+    for note in dict.fromkeys(note for _, evaluation in scored for note in evaluation.notes):
+        click.echo(note, err=True)
     answers = each_difference(scored[0][1], scored[-1][1], two.names) if scored else {}
     echo(console.drift_records(two.drifts(), scored, answers).to_text(form))
-
-
-def _print_notes(scored: "list[Evaluation]") -> None:
-    for note in dict.fromkeys(note for evaluation in scored for note in evaluation.notes):
-        click.echo(note, err=True)
 
 
 def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any], *, is_asked: bool) -> "TwoCodes":
