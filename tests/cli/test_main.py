@@ -294,14 +294,6 @@ def test_a_table_of_your_own_has_the_name_you_give(hashbench, tiny_file, tmp_pat
     assert (tmp_path / "few-bits.md").read_text().startswith("# few-bits. AP\n")
 
 
-def test_grid_of_which_one_job_is_left_names_it(hashbench, digits_data, tmp_path):
-    command = ["run", "--method", "pcah", "--method", "lsh", "--bits", 100, "--metric", "AP", "--results", tmp_path]
-    result = hashbench(*command)
-    assert result.exit_code == 0
-    assert result.stdout.split()[:4] == ["dataset", "method", "bits", "seed"]
-    assert "lsh" in result.stdout
-
-
 def test_every_command_is_listed_and_found():
     defined = {
         value.name

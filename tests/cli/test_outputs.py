@@ -208,15 +208,6 @@ def test_the_dataset_of_a_model_is_not_written_over(hashbench, tiny_file, data, 
     assert dataset.read_bytes() == before
 
 
-def test_a_dataset_where_its_codes_would_lie_is_not_written_over(hashbench, tiny_file, data):
-    dataset = tiny_file()
-    done = hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", dataset)
-    codes = dataset.rename(done.stdout.strip())
-    before = codes.read_bytes()
-    assert_refused(hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", codes), READ, 1)
-    assert codes.read_bytes() == before
-
-
 def test_what_is_saved_is_an_output_too(hashbench, files):
     command = ["save", "mine", *SCORED.split()[1:], "--dataset", "own", "--results", "codes.npy/r"]
     assert_refused(hashbench(*command), "cannot write codes.npy/r/own/mine.csv: Not a directory", 1)

@@ -252,8 +252,7 @@ def test_results_of_a_plugin_that_broke_are_still_shown(hashbench, plugin, tmp_p
     path = results / "digits" / "lsh.csv"
     path.write_text(path.read_text() + path.read_text().splitlines()[1].replace(",lsh,", ",mine,") + "\n")
     plugin("mine", "import sys\nsys.exit(0)\n")
-    for command in (["tables", "table1"], ["plot", "tie-ranges", "--format", "svg"]):
-        assert hashbench(*command, "--results", results).exit_code == 0
+    assert hashbench("tables", "table1", "--results", results).exit_code == 0
 
 
 def test_a_log_has_a_valid_file_name_whatever_the_job_is_called(data):

@@ -305,33 +305,6 @@ def test_a_grid_takes_every_option_of_prepare_for_own_data():
     assert {*recipes._OPTIONS} == options - {"name", "dataset", "source", "force", "lock-timeout", *of_folds}
 
 
-def test_a_command_from_a_recipe_can_be_typed_as_it_is(hashbench, prepare, data):
-    dataset = prepare("--train", 20, "--affinity", "same-label")
-    (recipe,) = recipes.recipe_of(dataset).values()
-    program, *command = shlex.split(recipes.command_of("other name", recipe).replace("other name", "other"))
-    assert program == "hashbench"
-    assert hashbench(*command).exit_code == 0
-    assert hdf5.read_dataset(data / "datasets" / "other.h5").fingerprint == dataset.fingerprint
-
-
-def test_the_digest_of_a_folder_of_images_changes_with_any_of_them(hashbench, folder):
-    for number in range(8):
-        image = folder / "photos" / "ab"[number % 2] / f"{number}.png"
-        image.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 8), (number, 0, 0)).save(image)
-    prepare = "prepare", "--from", "photos", "--features", "pixels", "--image-size", 8, "--name", "mine"
-    digests = []
-    for shade in (200, 201, 200):
-        Image.new("RGB", (8, 8), (shade, 0, 0)).save(folder / "photos" / "a" / "0.png")
-        done = hashbench(*prepare)
-        assert done.exit_code == 0, done.stderr
-        content = json.loads(hashbench("info", "mine", "--format", "json").stdout)
-        recipe = json.loads(content["about"]["prepared"])
-        assert recipe["options"] == {"from": "photos", "features": "pixels", "image-size": 8}
-        digests.append(recipe["sha256"]["from"])
-    assert digests[0] == digests[2] != digests[1]
-
-
 @pytest.mark.parametrize(
     "text", ["{", '{"89ab": {"options": {}, "sha256": {"from": ""}, "protocol": ""}}', "<<<<<<< ours\n{}"]
 )
