@@ -233,20 +233,6 @@ def test_per_query_scores_average_to_the_mean(hashbench, codes, tmp_path):
             assert np.mean([float(row[column]) for row in own]) == pytest.approx(values[key], abs=1e-14)
 
 
-def test_undefined_queries_count_as_in_the_paper_on_demand(hashbench, tmp_path):
-    np.save(tmp_path / "c.npy", np.eye(4) > 0)
-    np.save(tmp_path / "ql.npy", np.array([0, 1, 2, 9]))
-    np.save(tmp_path / "dl.npy", np.arange(4))
-    files = {"query-codes": "c", "database-codes": "c", "query-labels": "ql", "database-labels": "dl"}
-    own = [part for option, name in files.items() for part in (f"--{option}", tmp_path / f"{name}.npy")]
-    command = ["evaluate", *own, "--metric", "AP", "--metric", "NDCG", "--format", "json"]
-    skipped = json.loads(hashbench(*command).stdout)
-    paper = json.loads(hashbench(*command, "--undefined", "paper").stdout)
-    assert [skipped[name]["mean"] for name in ("AP", "NDCG")] == [1, 1]
-    assert [paper[name]["mean"] for name in ("AP", "NDCG")] == [0.75, 1]
-    assert skipped["AP"]["n_undefined"] == paper["AP"]["n_undefined"] == 1
-
-
 def test_tables_are_printed_and_written(hashbench, tiny_file, tmp_path):
     results = tmp_path / "results"
     where = "--dataset", tiny_file(), "--results", results

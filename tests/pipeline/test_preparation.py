@@ -244,25 +244,6 @@ def test_a_plugin_that_gives_its_dataset_another_name_is_refused(monkeypatch):
         prepare("other")
 
 
-@pytest.mark.parametrize("spec", ["toy:far", "toy:near"])
-def test_codes_of_any_kind_of_features_find_their_dataset(hashbench, data, spec, tmp_path):
-    prepare("toy")
-    prepare("toy:far")
-    encoded = hashbench("encode", "--dataset", spec, "--method", "lsh", "--bits", 8)
-    assert hashbench("evaluate", encoded.stdout.strip()).exit_code == 0
-    folder = spec.replace(":", "-").removesuffix("-near")
-    assert {path.parent.name for path in (data / "codes").rglob("*.h5")} == {folder}
-
-
-def test_advice_on_codes_of_other_content_names_the_kind_of_features(hashbench, source):
-    prepare("toy:far")
-    encoded = hashbench("encode", "--dataset", "toy:far", "--method", "lsh", "--bits", 8)
-    prepare("toy:far", Options(source=source))
-    result = hashbench("evaluate", encoded.stdout.strip(), "--dataset", "toy:far")
-    assert "but toy:far now holds" in result.stderr.replace("dataset ", "")
-    assert "hashbench encode --method lsh --dataset toy:far --bits 8" in result.stderr
-
-
 def test_check_takes_the_options_of_a_dataset(hashbench, toy, source):
     hashbench("check", "dataset", "toy", "--source", source, "--features", "far")
     assert (toy[0].source, toy[0].features) == (source, "far")
@@ -313,12 +294,6 @@ def test_a_file_of_another_kind_of_features_or_another_name_may_differ(written):
     prepare("toy")
     assert load_dataset(written(1, "far"))[0].features_name == "far"
     assert load_dataset(written(1, name="toy-train"))[0].name == "toy-train"
-
-
-def test_a_file_needs_no_suffix(written):
-    path = Path(written(0))
-    bare = path.rename(path.with_suffix(""))
-    assert load_dataset(str(bare))[0].name == "toy"
 
 
 def test_own_data_cannot_be_prepared_by_name(hashbench, own):
