@@ -74,8 +74,8 @@ def private_names(source):
             names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
         elif isinstance(node, ast.Import):
             names = [part for alias in node.names for part in alias.name.split(".")]
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) not in OWN and node.attr not in OF_TUPLES:
-            names = [node.attr]
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and node.attr not in OF_TUPLES:
+            names = [] if ast.unparse(node.value) in OWN else [node.attr]
         else:
             continue
         if any(name.startswith("_") and not name.startswith("__") for name in names):

@@ -240,10 +240,10 @@ def test_bits_that_flip_in_the_cache_change_no_result(hashbench, results, data):
     fresh = contents(results / "digits")
     rng, n_reported = np.random.default_rng(0), 0
     for folder in ("scores", "codes", "datasets"):
-        for _ in range(40 if ALL else 4):
+        for _ in range(40 if ALL else 2):
             (path,) = (data / folder).rglob("*.h5")
             content = bytearray(path.read_bytes())
-            for position in rng.integers(len(content), size=20):
+            for position in rng.integers(len(content), size=40):
                 content[position] ^= 1 << rng.integers(8)
             path.write_bytes(content)
             (results / "digits" / "lsh.csv").unlink()
@@ -251,7 +251,7 @@ def test_bits_that_flip_in_the_cache_change_no_result(hashbench, results, data):
             assert done.exit_code == 0, done.stderr
             assert contents(results / "digits") == fresh
             n_reported += "damaged" in done.stderr
-    assert n_reported >= 5
+    assert n_reported >= 3
 
 
 @pytest.mark.usefixtures("digits_data")
