@@ -19,8 +19,7 @@ from distributed import LocalCluster
 from hashbench import evaluate
 from hashbench.affinity import Affinity, SameLabel
 from hashbench.bits import unpack
-from hashbench.pipeline.cluster import Cluster
-from hashbench.pipeline.cluster_counting import RankingOnWorkers
+from hashbench.pipeline.cluster import Cluster, RankingOnWorkers
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.problem import Problem
 

@@ -105,7 +105,7 @@ def card_of_class(name: str) -> MethodCard:
     deciding = ("recorded_params", "check_parameters")  # functions that change what parameters mean
     return MethodCard(
         name=name,
-        summary=_first_line(cls),
+        summary=next((text.strip().partition("\n")[0] for text in docstrings_of(cls) if text.strip()), ""),
         group=cls.group,
         supervision=cls.supervision,
         version=cls.version,
@@ -131,10 +131,6 @@ def method_summary(name: str) -> str:
 def docstrings_of(cls: type) -> list[str]:
     """Return the docstrings of a class's module and of the class, empty where there is none."""
     return [sys.modules[cls.__module__].__doc__ or "", cls.__doc__ or ""]
-
-
-def _first_line(cls: type) -> str:
-    return next((text.strip().partition("\n")[0] for text in docstrings_of(cls) if text.strip()), "")
 
 
 def described_parameters(docstrings: Sequence[str]) -> dict[str, str]:

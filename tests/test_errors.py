@@ -39,15 +39,6 @@ def test_a_dataset_whose_facts_are_a_word_is_named(hashbench, tiny_file, key):
     assert f"{key} of dataset 'tiny' is 'x', expected a mapping" in hashbench("info", path).stderr
 
 
-def test_script_shows_no_traceback(script, tmp_path):
-    process = script("run", "--method", "pca", "--bits", 100)
-    stdout, stderr = process.communicate()
-    assert (process.returncode, stdout) == (1, "")
-    assert stderr.startswith("Error: unknown method 'pca'")
-    assert stderr.count("\n") == 1
-    assert not (tmp_path / "results").exists()
-
-
 def test_mistakes_in_the_code_keep_their_traceback(hashbench, monkeypatch, data):
     def fail(self):
         raise RuntimeError("a bug")

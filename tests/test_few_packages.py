@@ -4,6 +4,7 @@ import json
 import os
 import re
 import tomllib
+from contextlib import chdir
 from pathlib import Path
 from threading import Timer
 
@@ -32,6 +33,7 @@ CODES = ["--query-codes", "q.npy", "--database-codes", "d.npy"]
 LABELLED = [*CODES, "--query-labels", "ql.npy", "--database-labels", "dl.npy"]
 LINES = ["--query-labels", "ql.txt", "--database-labels", "dl.lst"]
 LINES += ["--coarse", "ql.npy", "numbers.lst"]
+COMPARED = ["compare", "other", *LABELLED]
 OF_NUMPY = [
     ["evaluate", *LABELLED],
     ["evaluate", *LABELLED, "--random-orders", "2", "--exclude-self", "--format", "markdown"],
@@ -61,9 +63,10 @@ OF_OTHERS = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
     """A folder with files of codes, labels, levels, a run and its qrels."""
+    tmp_path = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(0)
     codes = rng.random((40, 16)) > 0.5
     arrays = {"q": codes, "d": codes, "a": rng.integers(0, 3, (40, 40))}
@@ -92,33 +95,38 @@ def test_scores_with_numpy_alone_are_those_of_the_base_install_to_the_last_bit()
     assert json.loads(stdout) == scoring_calls.scores()
 
 
-def test_commands_that_score_arrays_print_the_same_without_numba(folder, hashbench, monkeypatch):
+@pytest.fixture(scope="module")
+def printed(folder, tmp_path_factory):
+    """What commands print with few packages, each by its words, and what they have written."""
     no_plugins = "from hashbench import registry; registry._entry_points = lambda group: {}"
-    stdout, _ = run_with_few_packages(no_plugins + COMMANDS, json.dumps(OF_NUMPY), cwd=folder)
+    before, lines = {*folder.iterdir()}, [*OF_NUMPY, COMPARED, *(command for command, _ in OF_OTHERS)]
+    environment = {**os.environ, "HASHBENCH_DATA": str(tmp_path_factory.mktemp("data"))}
+    results, _ = run_with_few_packages(no_plugins + COMMANDS, json.dumps(lines), cwd=folder, env=environment)
+    found = {" ".join(line): result for line, result in zip(lines, json.loads(results), strict=True)}
+    return found, {*folder.iterdir()} - before
+
+
+@pytest.mark.parametrize("command", OF_NUMPY, ids=" ".join)
+def test_commands_that_score_arrays_print_the_same_without_numba(printed, folder, hashbench, monkeypatch, command):
     monkeypatch.setattr(registry, "_entry_points", lambda group: {})
-    monkeypatch.chdir(folder)
-    for command, found in zip(OF_NUMPY, json.loads(stdout), strict=True):
+    with chdir(folder):
         expected = hashbench(*command)
-        assert expected.exit_code == 0
-        assert found == [0, expected.stdout, expected.stderr], command
+    assert printed[0][" ".join(command)] == [0, expected.stdout, expected.stderr]
     monkeypatch.undo()
 
 
-def test_two_codes_are_scored_without_scipy_and_the_lack_of_an_interval_is_told(folder):
-    command = ["compare", "other", *LABELLED]
-    ((exit_code, stdout, _),) = json.loads(run_with_few_packages(COMMANDS, json.dumps([command]), cwd=folder)[0])
+def test_two_codes_are_scored_without_scipy_and_the_lack_of_an_interval_is_told(printed):
+    exit_code, stdout, _ = printed[0][" ".join(COMPARED)]
     assert (exit_code, stdout.count(" AP ")) == (0, 4)
     assert "AP: no interval: comparing evaluations needs scipy, which is not installed" in " ".join(stdout.split())
 
 
-def test_commands_say_what_to_install_before_any_work_and_write_nothing(folder):
-    before = sorted(folder.iterdir())
-    commands = json.dumps([command for command, _ in OF_OTHERS])
-    printed, _ = run_with_few_packages(COMMANDS, commands, cwd=folder)
-    for (command, package), (exit_code, stdout, stderr) in zip(OF_OTHERS, json.loads(printed), strict=True):
+def test_commands_say_what_to_install_before_any_work_and_write_nothing(printed):
+    for command, package in OF_OTHERS:
+        exit_code, stdout, stderr = printed[0][" ".join(command)]
         assert (exit_code, stdout, stderr.count("\n")) == (1, "", 1), command
         assert re.fullmatch(f"Error: .* needs {package}, which is not installed: pip install {package}.\n", stderr)
-    assert sorted(folder.iterdir()) == before
+    assert printed[1] == set()
 
 
 def test_a_step_of_a_job_says_what_to_install(digits_data, tmp_path):

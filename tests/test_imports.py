@@ -12,8 +12,8 @@ from click.testing import CliRunner; from hashbench.cli.main import cli
 assert CliRunner().invoke(cli, ["list"]).exit_code == 0
 """
 NAMES_OF_ALL = """
-from hashbench.cli import completion, main
-for names in completion.NAMES.values(): names()
+from hashbench.cli import main, options
+for kind in "methods datasets features metrics scripts figures tables".split(): assert options.names_of(kind)
 """
 CARDS_OF_ALL = """
 from hashbench import cards, registry
@@ -46,12 +46,10 @@ np.save("a.npy", np.eye(2)); read_codes("a.npy")
     [
         (NAMES_OF_ALL, f"{LARGE}, hashbench.datasets.digits, hashbench.methods.itq"),
         (CARDS_OF_ALL, LARGE),
-        (METHODS, "torch"),
-        (RUN, "numba, torch"),
+        (METHODS + RUN, "numba, torch"),
         (LIST, "joblib, matplotlib, numba, pandas, rich, scipy, sklearn, torch"),
         (ADAPTERS, "PIL, h5py, numba, pandas, requests, scipy, sklearn, torch"),
-        (CODES_OF_NUMPY, "torch"),
-        ("import hashbench.sources.features.backbones", "torch"),
+        (f"{CODES_OF_NUMPY}\nimport hashbench.sources.features.backbones", "torch"),
         ("import hashbench.sources.download", "pandas, requests, rich, urllib3"),
         (SCORES, "joblib, numba, pandas, scipy, sklearn"),
     ],
@@ -76,8 +74,8 @@ def private_names(source):
             names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
         elif isinstance(node, ast.Import):
             names = [part for alias in node.names for part in alias.name.split(".")]
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) not in OWN and node.attr not in OF_TUPLES:
-            names = [node.attr]
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and node.attr not in OF_TUPLES:
+            names = [] if ast.unparse(node.value) in OWN else [node.attr]
         else:
             continue
         if any(name.startswith("_") and not name.startswith("__") for name in names):

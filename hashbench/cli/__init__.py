@@ -1,22 +1,17 @@
 """The command line: it parses and prints, and leaves the work to other packages.
 
-main          the group of all commands, where a new one is a line of ``COMMANDS``, and its errors
+main          the group of all commands, where a new one is a line of ``COMMANDS``, and its errors; on
 catalogue     list, info, check
-pipeline      prepare, encode, run
-scoring       evaluate, candidates
+pipeline      prepare, encode, export, run
+scoring       evaluate, candidates, save, explain
 thresholds    thresholds
-explain       explain
-saving        save
 comparing     compare
-cluster       on
-export        export
 tuning        tune
 reports       tables, plot, report, diff
 results       results merge, info, check, rerun
-options       options that several commands share, and rules on which go together
+options       options that several commands share, rules on which go together, and names that a shell completes
 inputs        options for what is scored, and how it is read
 outputs       checks of files that users name for output
-completion    names that a shell completes
 console       runs with their progress, and what is printed of scores
 descriptions  what info prints
 progress      progress of long work, on stderr

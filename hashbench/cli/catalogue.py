@@ -109,11 +109,7 @@ _LISTS: dict[str, tuple[str, Callable[[], list[_Item]], Callable[[_Item], str]]]
     "datasets": ("datasets, each with its split and what is relevant", _datasets, itemgetter("summary")),
     "metrics": ("metrics, exact over all orders of tied items", _metrics, _text_of_metric),
     "scripts": ("other projects' scoring scripts, which `hashbench explain` emulates", _scripts, _text_of_script),
-    "missing": (
-        "datasets that are not prepared, each with the command to prepare it",
-        _missing,
-        itemgetter("command"),
-    ),
+    "missing": ("datasets that are not prepared, each with the command to prepare it", _missing, itemgetter("command")),
 }
 
 

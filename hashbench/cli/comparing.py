@@ -13,8 +13,7 @@ from hashbench.cli import inputs, options
 from hashbench.cli.outputs import echo
 
 if TYPE_CHECKING:
-    from hashbench.pipeline.two_codes import TwoCodes
-    from hashbench.scoring.evaluation import Evaluation
+    from hashbench.pipeline.own_codes import TwoCodes
 
 _OWN = options.OnlyWith("--database-codes")
 
@@ -40,10 +39,7 @@ _OWN = options.OnlyWith("--database-codes")
     options.METRIC_TO_SCORE,
     options.lengths("Code length, repeatable; your own packed codes have only one.", show_default="all"),
 )
-@option_group(
-    "Two runs",
-    option("--qrels", type=options.FILE, help="TREC qrels that two runs are judged by."),
-)
+@option_group("Two runs", option("--qrels", type=options.FILE, help="TREC qrels that two runs are judged by."))
 @inputs.own_codes_group(constraint=options.NotWith("--qrels"), may_be_several=False)
 @inputs.relevance_group(_OWN)
 @option_group("Queries of codes", inputs.EXCLUDE_SELF, inputs.UNDEFINED_QUERIES)
@@ -180,19 +176,14 @@ def _compare_codes(
         if two.own is not None and not metrics and (two.own.problem.ranking.levels % 1).any():
             chosen = ("NDCG",)
         scored = [*two.evaluations(chosen, undefined, progress.update)]
-    _print_notes([evaluation for _, evaluation in scored])
+    for note in dict.fromkeys(note for _, evaluation in scored for note in evaluation.notes):
+        click.echo(note, err=True)
     answers = each_difference(scored[0][1], scored[-1][1], two.names) if scored else {}
     echo(console.drift_records(two.drifts(), scored, answers).to_text(form))
 
 
-def _print_notes(scored: "list[Evaluation]") -> None:
-    for note in dict.fromkeys(note for evaluation in scored for note in evaluation.notes):
-        click.echo(note, err=True)
-
-
 def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any], *, is_asked: bool) -> "TwoCodes":
-    from hashbench.pipeline.own_codes import OwnFiles, dataset_of, names_own_relevance
-    from hashbench.pipeline.two_codes import read_two_files, read_two_own
+    from hashbench.pipeline.own_codes import OwnFiles, dataset_of, names_own_relevance, read_two_files, read_two_own
     from hashbench.sources.shards import find_shards
 
     if len(names) == 2:

@@ -124,9 +124,7 @@ def own_codes_group(
             "or .u8bin: bits, packed bytes with --bits, strings of hexadecimal digits, or integers.",
         ),
         option(
-            "--database-codes",
-            type=options.ARRAY,
-            help=f"Codes of the database, likewise.{_SEVERAL * may_be_several}",
+            "--database-codes", type=options.ARRAY, help=f"Codes of the database, likewise.{_SEVERAL * may_be_several}"
         ),
         option(
             "--bit-order",

@@ -32,21 +32,23 @@ COMMANDS = {  # the module of each, and what it does
     "diff": ("reports", "Compare the results of two commits or folders."),
     "encode": ("pipeline", "Fit methods and write codes; encode new items with a saved model."),
     "evaluate": ("scoring", "Score a codes file, your own codes, or a TREC run."),
-    "explain": ("explain", "Show why another script gives another number."),
-    "export": ("export", "Write a saved model or codes for faiss, ONNX, usearch or pgvector."),
+    "explain": ("scoring", "Show why another script gives another number."),
+    "export": ("pipeline", "Write a saved model or codes for faiss, ONNX, usearch or pgvector."),
     "info": ("catalogue", "Describe a dataset, method, metric, codes file or model."),
     "list": ("catalogue", "List methods, datasets, metrics, scripts, or what is missing."),
-    "on": ("cluster", "Run a command on the workers of a Dask cluster."),
+    "on": ("main", "Run a command on the workers of a Dask cluster."),
     "plot": ("reports", "Draw figures of the results."),
     "prepare": ("pipeline", "Prepare datasets, named ones or your own."),
     "report": ("reports", "Write the results as a page to open in a browser."),
     "results": ("results", "Check, inspect, merge and rerun result files."),
     "run": ("pipeline", "Prepare, encode and score; finished steps are skipped."),
-    "save": ("saving", "Save scores of your own codes as rows of the results."),
+    "save": ("scoring", "Save scores of your own codes as rows of the results."),
     "tables": ("reports", "Lay out all results like the papers' tables."),
     "thresholds": ("thresholds", "Count what each Hamming radius matches: precision, recall, false positives."),
     "tune": ("tuning", "Choose settings of methods on held-out training items."),
 }
+
+_ON_WORKERS = ("candidates", "evaluate", "run", "thresholds", "tune")
 
 
 class _Interrupted(click.ClickException):
@@ -132,9 +134,9 @@ def _option_for(error: click.UsageError) -> str:
     extra = re.match(r"Got unexpected extra arguments? \((\S+)\b", error.message)
     if extra is None or error.ctx is None:
         return ""
-    from hashbench.cli.completion import NAMES
+    from hashbench.cli.options import names_of
 
-    options = [param for param in error.ctx.command.params if extra[1] in NAMES.get(param.name or "", list)()]
+    options = [param for param in error.ctx.command.params if extra[1] in names_of(param.name or "")]
     return "".join(f"Did you mean {option.opts[0]} {extra[1]}?" for option in options[:1])
 
 
@@ -205,8 +207,7 @@ def _sentence(error: OSError) -> str:
 
 
 @click.group(
-    cls=_Cli,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
+    cls=_Cli, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 )
 @click.version_option(__version__, prog_name="hashbench")
 def cli() -> None:
@@ -219,3 +220,41 @@ def cli() -> None:
     hashbench diff                           what changed in results/ since the last commit, and whether it matters
     hashbench evaluate --help                how to score your own codes, from any program
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+
+
+class _OnWorkers(click.Group):
+    """The commands that workers help with, each imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_ON_WORKERS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _ON_WORKERS:
+            return None
+        return with_own_output(getattr(import_module(f"hashbench.cli.{COMMANDS[cmd_name][0]}"), cmd_name))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in _ON_WORKERS])
+
+
+@click.group(cls=_OnWorkers)
+@click.argument("address")
+@click.option(
+    "--trust-workers",
+    is_flag=True,
+    help="Allow a scheduler on another machine without TLS; whoever answers there can run code here.",
+)
+@click.pass_context
+def on(context: click.Context, address: str, trust_workers: bool) -> None:
+    """Run a command on a Dask cluster: jobs of run and tune, or parts of a large database of codes.
+
+    ADDRESS is that of its scheduler, or the file that the scheduler wrote (docs/scale.md).
+
+    \b
+    hashbench on scheduler.json run --grid study.toml
+    hashbench on tcp://127.0.0.1:8786 evaluate --query-codes q.npy --database-codes 'codes-*.npy' ...
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench.pipeline.cluster import Cluster
+
+    context.obj = Cluster(address, trust_workers)

@@ -74,15 +74,28 @@ class NotWith(Constraint):
 # ---------------------------------------------------------------- types
 
 
+def names_of(kind: str) -> list[str]:
+    """List the names of a kind, such as methods; what has them is not imported, which would take seconds per key."""
+    from hashbench import cards, registry
+    from hashbench.store.files import data_dir
+
+    if kind == "methods":
+        return registry.method_names()
+    if kind == "datasets":
+        known = registry.dataset_names()
+        own = (path.stem for path in (data_dir() / "datasets").glob("*.h5"))
+        return known + [name for name in own if not name.startswith(tuple(f"{prefix}-" for prefix in known))]
+    names: dict[str, list[str]] = cards.written()["names"]
+    return names.get(kind, [])
+
+
 def completing(*kinds: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
     """Return click's completer for names of some kinds; it offers files where no name fits."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        from hashbench.cli.completion import NAMES
-
-        names = {name for kind in kinds for name in NAMES[kind]() if name.startswith(incomplete)}
+        names = {name for kind in kinds for name in names_of(kind) if name.startswith(incomplete)}
         if param.multiple or param.nargs == -1:
             names -= {*(ctx.params.get(param.name or "") or ())}
         return [CompletionItem(name) for name in sorted(names)] or [CompletionItem(incomplete, type="file")]

@@ -1,4 +1,4 @@
-"""The commands that prepare datasets, encode them and run whole grids: prepare, encode, run."""
+"""The commands from a dataset to codes and rows: prepare, encode, export, run."""
 
 import sys
 import warnings
@@ -12,7 +12,17 @@ import cloup
 from click import Choice, IntRange
 from cloup import option, option_group
 
-from hashbench._choices import CLASSES_OF, DEVICES, LEAVE_OUT, NEIGHBOUR_TIES, OWN_RULES, TRUE_DISTANCES
+from hashbench._choices import (
+    CLASSES_OF,
+    CODES_TARGETS,
+    DEVICES,
+    LEAVE_OUT,
+    MODEL_TARGETS,
+    NEIGHBOUR_TIES,
+    OWN_RULES,
+    PRECISIONS,
+    TRUE_DISTANCES,
+)
 from hashbench.cli import options
 from hashbench.cli.outputs import echo, refuse_outputs
 from hashbench.errors import counted
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
     from hashbench.pipeline.study import Study
 
 _COUNT = IntRange(1)
+_TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
 
 
 @cloup.command()
@@ -203,7 +214,7 @@ def encode(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
     from hashbench.cli.progress import ProgressBar
-    from hashbench.pipeline.encoding import encode_items
+    from hashbench.pipeline.exporting import encode_items
     from hashbench.pipeline.one_job import remaining
     from hashbench.pipeline.runner import in_order
     from hashbench.pipeline.steps import Demands
@@ -237,6 +248,39 @@ def encode(
     finally:  # the files are listed when the bar is gone
         for outcome in in_order(outcomes, jobs):
             echo("\n".join(str(path) for path in (outcome.codes, outcome.model) if path))
+
+
+@click.command()
+@click.argument("file", type=options.FILE)
+@option("--to", "target", type=options.Word(_TARGETS), required=True, help="Program or format to write for.")
+@option("--output", "-o", type=options.FILE, required=True, help="File to write.")
+@option("--role", type=Choice(["database", "query"]), show_default="database", help="Codes to write.")
+@option("--precision", type=Choice(PRECISIONS), show_default="float64", help="Precision of numbers in onnx and npz.")
+@option(
+    "--from",
+    "items",
+    type=options.ARRAY,
+    metavar="FILE[:KEY]|FOLDER",
+    show_default="1,000 of the model's dataset",
+    help="Items to compare codes on: a file, or a folder of images.",
+)
+def export(file: Path, target: str, output: Path, role: str | None, precision: str | None, items: str | None) -> None:
+    """Write a saved model (faiss, npz, onnx) or a codes file (faiss, hex, npy, pgvector, usearch) for other programs.
+
+    The program's own library reads the file back, and the bits that differ are counted.
+
+    \b
+    hashbench encode --method itq --bits 32 --keep-model
+    hashbench export ~/.cache/hashbench/codes/digits/itq-32-s0.model.h5 --to onnx --output itq.onnx
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench.pipeline import exporting
+
+    refuse_outputs({"--output": output}, exporting.inputs_of(file, items))
+    report = exporting.export(file, target, output, role=role, precision=precision, items=items)
+    echo(
+        f"wrote {output}. Of {counted(report.n_items, 'item')}, read by {report.reader}, {report.n_differing:,} of "
+        f"{report.n_items * report.n_bits:,} bits differ."
+    )
 
 
 @cloup.command()

@@ -62,11 +62,7 @@ _VARIANTS = option("--variants", is_flag=True, help="Show all parameters and ver
     ),
     constraint=OnlyWith("--significance"),
 )
-@option_group(
-    "Output",
-    RESULTS,
-    folder("--output", "-o", show_default="RESULTS/tables", help="Folder of the tables."),
-)
+@option_group("Output", RESULTS, folder("--output", "-o", show_default="RESULTS/tables", help="Folder of the tables."))
 def tables(
     names: tuple[str, ...],
     name: str,

@@ -30,13 +30,7 @@ if TYPE_CHECKING:
     options.random_seeds("Seed of the held-out items, of the settings drawn and of training, repeatable."),
     options.parameters("one value is fixed, and each of several is tried"),
 )
-@option_group(
-    "How to run",
-    options.DEVICE,
-    options.JOBS,
-    options.RESUME,
-    options.LOCK_TIMEOUT,
-)
+@option_group("How to run", options.DEVICE, options.JOBS, options.RESUME, options.LOCK_TIMEOUT)
 @option_group(
     "Output",
     options.folder(
@@ -46,14 +40,7 @@ if TYPE_CHECKING:
         help="Folder for rows of all trials, and grid.toml, the chosen settings for `hashbench run --grid`.",
     ),
 )
-def tune(
-    metrics: tuple[str, ...],
-    n_trials: int,
-    n_jobs: int,
-    resume: bool,
-    output: Path,
-    **grid: Any,
-) -> None:
+def tune(metrics: tuple[str, ...], n_trials: int, n_jobs: int, resume: bool, output: Path, **grid: Any) -> None:
     """Choose settings on held-out training items, never on queries, with the same number of trials for each method.
 
     A fifth of the training items is held out, and methods learn from the others. Each method goes from its defaults to

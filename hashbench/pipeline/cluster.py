@@ -1,4 +1,8 @@
-"""Dask clusters: connecting to one, and leaving out workers that would give different numbers."""
+"""Dask clusters: connecting to one, leaving out unfit workers, running jobs there, and counting a database of codes.
+
+The scheduler places jobs and repeats those of a lost worker. Jobs, scores, paths of files, codes of queries and counts
+are sent; workers open datasets and codes themselves.
+"""
 
 import ipaddress
 import itertools
@@ -10,16 +14,40 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from itertools import islice
+from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from hashbench._typing import Progress
+import numpy as np
+
+from hashbench._parallel import chunks
+from hashbench._typing import ByteArray, Progress, Rows, silent
+from hashbench.affinity import Affinity
+from hashbench.bits import to_words
 from hashbench.errors import HashbenchError, one_line
+from hashbench.pipeline.grid import Job
+from hashbench.pipeline.one_job import Outcome, finish, load_once
+from hashbench.pipeline.steps import Demands
+from hashbench.scoring.counting import SliceableCodes, count, database_blocks
+from hashbench.scoring.hamming import HammingRanking
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.item_sample import PackedSample, Sample
+from hashbench.scoring.metrics import Metric
+from hashbench.store.files import data_dir, data_folder, lock_timeout
+from hashbench.store.provenance import SCORES_VERSION, Provenance, versions
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 _ANSWER_SECONDS, _PAUSE = 10, 0.02
+TASK_ROWS = 1 << 22  # most rows of a database for one worker at a time
+_BLOCK_ROWS = 1 << 18  # of these, codes and labels, that a worker holds at a time
+_AHEAD = 4  # parts of a database per worker that are submitted before others are done
+_SCORING = ("numpy", "numba")  # libraries that counts depend on
+_ALL = slice(None)
 
 
 class Cluster(NamedTuple):
@@ -216,3 +244,219 @@ def prepared_worker() -> str:
     if threads := os.environ.get("OMP_NUM_THREADS"):
         os.environ.setdefault("LOKY_MAX_CPU_COUNT", threads)
     return str(worker.address)
+
+
+# ---------------------------------------------------------------- jobs
+
+
+def on_workers(
+    jobs: Mapping[int, tuple[Job, Provenance]], cluster: Cluster, demands: Demands, on_progress: Progress = silent
+) -> Iterator[tuple[int, Outcome]]:
+    """Run jobs, each with the provenance of its codes, on workers that would give the same codes.
+
+    A job that a worker refuses goes to the others; a job whose worker is lost is repeated until Dask gives up.
+    """
+    with connected(cluster) as client:
+        from distributed import KilledWorker
+
+        killed: set[int] = set()
+
+        def send(number: int, placed: dict[str, Any]) -> "Future":
+            job, provenance = jobs[number]
+            if (path := Path(job.dataset)).is_file():  # a worker may have another working directory
+                job = replace(job, dataset=str(path.absolute()))
+            return client.submit(
+                _run_job,
+                job,
+                (provenance, SCORES_VERSION),
+                demands,
+                (str(data_dir().absolute()), lock_timeout.get()),
+                priority=-number - len(jobs) * (number in killed),  # jobs that killed workers go last
+                **placed,
+            )
+
+        tasks = Tasks(client, cluster.scheduler, on_progress, send)
+        try:
+            for number in jobs:
+                tasks.start(number)
+            for number, future in tasks:
+                error = future.exception()
+                if isinstance(error, KilledWorker) and number not in killed:  # another job may have killed its worker
+                    killed.add(number)
+                    tasks.start(number)
+                else:
+                    yield number, future.result() if error is None else _failed(jobs[number][0], error)
+        finally:
+            client.cancel(list(tasks.under_way))
+
+
+def _failed(job: Job, error: BaseException) -> Outcome:
+    """Return the outcome of a job that has no other because of an error on its workers."""
+    from distributed import KilledWorker
+
+    if isinstance(error, KilledWorker):
+        why = "ended without an error: its workers were killed, likely for lack of memory. Give them more."
+    elif isinstance(error, UnfitWorker):
+        why = f"has no suitable worker: {error.worker} {error.why}"
+    else:
+        reason = f"{type(error).__name__}: {one_line(error).rstrip('.')}"
+        why = f"failed on a worker with {reason}. Check that worker, and that it has what is installed here."
+    return Outcome(job, None, f"{job} {why}", has_failed=True)
+
+
+def _run_job(job: Job, expected: tuple[Provenance, int], demands: Demands, settings: tuple[str, float]) -> Outcome:
+    """Run a job on a worker, in the worker's data folder or else the client's, if it would give the client's codes."""
+    (client_provenance, _), (folder, seconds) = expected, settings
+    data_folder.set(folder if "HASHBENCH_DATA" not in os.environ and Path(folder).is_dir() else None)
+    lock_timeout.set(seconds)
+    worker = prepared_worker()
+    try:
+        dataset = load_once(job.dataset, client_provenance.dataset_fingerprint)
+        provenance = job.provenance(dataset)
+    except HashbenchError as error:
+        raise UnfitWorker(worker, f"cannot take it: {error}") from error
+    if (provenance, SCORES_VERSION) != expected:
+        load_once.cache_clear()  # the dataset may be corrected before the next job
+        raise UnfitWorker(worker, _difference(provenance, client_provenance))
+    return finish(job, dataset, demands)
+
+
+def _difference(worker: Provenance, client: Provenance) -> str:
+    """Return in words how the provenance of codes on a worker differs from the client's."""
+    if worker.dataset_fingerprint != client.dataset_fingerprint:
+        return (
+            f"has another {worker.dataset}, {worker.dataset_fingerprint} and not {client.dataset_fingerprint}. Share "
+            "the data folder, or prepare it there from the same files."
+        )
+    return version_difference(json.loads(worker.libraries), json.loads(client.libraries))
+
+
+# ---------------------------------------------------------------- counting
+
+
+@dataclass(frozen=True, eq=False)
+class CountedRows:
+    """What is known of some rows of the database; that of several adds up."""
+
+    histogram: TieHistogram
+    sample: Sample
+
+    def __add__(self, other: "CountedRows") -> "CountedRows":
+        return CountedRows(self.histogram + other.histogram, self.sample + other.sample)
+
+
+class _Parts(Protocol):
+    def part(self, query: Rows, database: slice, /) -> Affinity: ...
+
+
+def count_rows(query: ByteArray, database: SliceableCodes, n_bits: int, relevance: _Parts, rows: slice) -> CountedRows:
+    """Count packed codes against some rows of the database, and draw a sample of these; all is read once."""
+
+    def counted(block: slice) -> CountedRows:
+        affinity, packed = relevance.part(_ALL, block), np.asarray(database[block])
+        histogram = count(query, database_blocks(packed, n_bits, affinity), n_bits, affinity, slice(0, len(query)))
+        return CountedRows(histogram, Sample.draw(to_words(packed), affinity.item_keys(), block.start))
+
+    return reduce(add, map(counted, chunks(rows.start, rows.stop, _BLOCK_ROWS)))
+
+
+@dataclass(frozen=True, eq=False)
+class RankingOnWorkers(HammingRanking):
+    """Codes of a database that workers read, each some rows of it; of an affinity in memory they get only its rows."""
+
+    cluster: Cluster = field(kw_only=True)
+    on_progress: Progress = field(default=silent, kw_only=True)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the database lies in this process."""
+        return False
+
+    def check(self, metric: Metric) -> None:
+        """Refuse a metric that re-ranks, too, which needs codes and vectors in one process."""
+        if metric.family.needs_candidates:
+            raise HashbenchError(
+                f"{metric.name} re-ranks by vectors in this process, and workers count Hamming distances; leave one of "
+                "the two out."
+            )
+        super().check(metric)
+
+    @cached_property
+    def sample(self) -> PackedSample:
+        """Items that stand for the database, drawn where it is counted."""
+        return PackedSample.of_sample(self._first.sample, self.query, self.n_bits, self.relevance)
+
+    @cached_property
+    def _first(self) -> CountedRows:
+        """The first queries, whose histograms fit memory, counted against the whole database."""
+        return self._count(slice(0, self.at_a_time))
+
+    def histogram(self, queries: slice, on_counted: Callable[[int], None] = lambda n_counted: None) -> TieHistogram:
+        """Count some queries; see `HammingRanking.histogram`."""
+        counted = self._first if queries.start == 0 else self._count(queries)
+        on_counted(counted.histogram.n_queries)
+        return counted.histogram
+
+    def _count(self, queries: slice) -> CountedRows:
+        ranking = self.part(queries)
+        with connected(self.cluster) as client:
+            from distributed import KilledWorker
+
+            n_workers = max(1, len(client.scheduler_info()["workers"]))
+            parts = chunks(0, self.n_items, min(TASK_ROWS, max(1, -(-self.n_items // (4 * n_workers)))))
+            expected = SCORES_VERSION, versions(_SCORING)
+
+            def send(number: int, placed: dict[str, Any]) -> "Future":
+                part, relevance = parts[number], ranking.relevance
+                sent: _Parts = relevance
+                if not relevance.is_read_in_slices:
+                    sent = _AffinityRows(relevance.part(_ALL, part), part.start)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # of its size: each part is sent once
+                    return client.submit(
+                        _count, expected, ranking.query, self.database, self.n_bits, sent, part, **placed
+                    )
+
+            tasks, waiting = Tasks(client, self.cluster.scheduler, self.on_progress, send), iter(range(len(parts)))
+            for number in islice(waiting, _AHEAD * n_workers):
+                tasks.start(number)
+
+            def counted() -> Iterator[CountedRows]:
+                for n_done, (_, future) in enumerate(tasks, start=1):
+                    try:
+                        rows: CountedRows = future.result()
+                    except KilledWorker as error:
+                        raise HashbenchError(
+                            "workers were killed while counting, probably out of memory. Give them more, or fewer "
+                            "queries."
+                        ) from error
+                    yield rows
+                    self.on_progress("parts of the database counted", n_done, len(parts))
+                    for number in islice(waiting, 1):
+                        tasks.start(number)
+
+            return reduce(add, counted())
+
+
+def _count(expected: tuple[int, dict[str, str]], *args: Any) -> CountedRows:
+    """Count rows in a worker, if it counts as the client would."""
+    worker = prepared_worker()
+    actual = SCORES_VERSION, versions(_SCORING)
+    if actual != expected:
+        raise UnfitWorker(worker, version_difference(actual[1], expected[1]))
+    try:
+        return count_rows(*args)
+    except Exception as error:
+        reason = str(error) if isinstance(error, HashbenchError) else f"{type(error).__name__}: {one_line(error)}"
+        raise HashbenchError(f"worker {worker}: {reason}") from error
+
+
+@dataclass(frozen=True)
+class _AffinityRows:
+    """An affinity of consecutive rows, addressed by their numbers in the whole database."""
+
+    affinity: Affinity
+    first: int
+
+    def part(self, query: Rows, database: slice) -> Affinity:
+        return self.affinity.part(query, slice(database.start - self.first, database.stop - self.first))

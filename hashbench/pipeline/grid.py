@@ -3,23 +3,26 @@
 import ast
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hashbench._plugins import same_folder
 from hashbench.bits import check_n_bits
 from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import HashbenchError, suggestion, unknown_name
-from hashbench.pipeline.failures import contained
+from hashbench.errors import HashbenchError, JobFailure, needing, one_line, suggestion, unknown_name
 from hashbench.pipeline.preparation import PreparedDataset
 from hashbench.registry import get_method, is_dataset, method_names, resolve_dataset
+from hashbench.store.files import data_dir, data_folder, write_text
 from hashbench.store.provenance import Provenance, versions
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
+
 
 T = TypeVar("T")
 TUNED = "tuned"  # beside a method's parameters: how many settings were tried to choose them
@@ -272,3 +275,38 @@ def _are_installed(libraries: tuple[str, ...]) -> bool:
 
 def _unique(values: Iterable[T]) -> list[T]:
     return list(dict.fromkeys(values))
+
+
+# ---------------------------------------------------------------- failures of plug-ins
+
+
+@contextmanager
+def contained(plugin: str, job: str, check: str = "") -> Iterator[None]:
+    """Turn whatever a plug-in raises, including ``sys.exit``, into a JobFailure that names it; ``check`` is a command.
+
+    A HashbenchError, such as that for a package that is missing, and the user's interrupt pass unchanged.
+    """
+    token = data_folder.set(str(data_dir().absolute()))  # wherever the plug-in goes, until `same_folder` returns
+    try:
+        with same_folder(), needing(plugin):
+            yield
+    except (HashbenchError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        hint = f"; {check} may say why" if check else ""
+        raise JobFailure(
+            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no message'}{hint}. Fix it; its "
+            f"traceback is in {_log(job, error)}."
+        ) from error
+    finally:
+        data_folder.reset(token)
+
+
+def _log(job: str, error: BaseException) -> str:
+    """Write the traceback of an error, replacing that of the job's last failure; return the file."""
+    path = data_dir() / "logs" / f"{re.sub('[^A-Za-z0-9._=-]+', '-', job)[-100:].lstrip('-.')}.log"
+    try:
+        write_text(path, "".join(traceback.format_exception(error)))
+    except HashbenchError as unwritten:
+        return f"no file: {one_line(unwritten).rstrip('.')}"
+    return str(path)

@@ -9,19 +9,10 @@ from pathlib import Path
 from hashbench._typing import Progress, silent
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, JobFailure, Refusal
-from hashbench.pipeline.failures import contained
-from hashbench.pipeline.grid import Job
+from hashbench.pipeline.grid import Job, contained
 from hashbench.pipeline.preparation import find_dataset, load_dataset
 from hashbench.pipeline.recipes import Recipe, differences, recipe_of
-from hashbench.pipeline.steps import (
-    Demands,
-    codes_of,
-    codes_path,
-    kept_scores,
-    model_path,
-    rows_of,
-    scores_of,
-)
+from hashbench.pipeline.steps import Demands, codes_of, codes_path, kept_scores, model_path, rows_of, scores_of
 from hashbench.registry import is_built_in
 from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.store.models import holds_model
@@ -79,42 +70,37 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
     try:
         if isinstance(dataset, HashbenchError):
             raise dataset
-        return _finish(job, dataset, demands, on_progress, notes)
+        check = "" if is_built_in(job.method) else f"hashbench check method {job.method}"
+        with ExitStack() as opened:
+            with contained(f"method {job.method!r}", str(job), check):
+                codes, words = opened.enter_context(codes_of(dataset, job, demands, on_progress))
+            notes.append(f"{words or 'reused'} codes")
+            path = codes_path(dataset, job)
+            if not demands.metrics:
+                model = model_path(dataset, job) if demands.keep_models else None
+                return Outcome(job, None, codes=path, model=model, notes=tuple(notes))
+            with contained("scoring", str(job)):
+                scored, words = scores_of(dataset, codes, demands, on_progress)
+        notes.append(f"{words or 'reused'} scores")
+        hints = []
+        if scored.notes and job.estimator.group != "baseline":  # whose codes are as they should be
+            advice = job.estimator.advice
+            hints = [f"{job}: {note[0].lower()}{note[1:]} {advice}".rstrip() for note in scored.notes]
+        made = codes.job_record
+        return Outcome(
+            job,
+            scored,
+            codes=path,
+            rows=rows_of(codes.made, scored),
+            made=made and made._replace(trials=job.n_trials),
+            recipes=recipe_of(dataset),
+            hints=(*dataset.notes, *hints),
+            notes=tuple(notes),
+            held_out=None if codes.held_out is None else (codes.held_out_metric, codes.held_out),
+        )
     except HashbenchError as error:
         has_failed = isinstance(error, JobFailure) or not isinstance(error, Refusal)
         return Outcome(job, None, str(error), has_failed=has_failed, notes=tuple(notes))
-
-
-def _finish(job: Job, dataset: Dataset, demands: Demands, on_progress: Progress, notes: list[str]) -> Outcome:
-    """Encode and score; add to ``notes`` what was done."""
-    check = "" if is_built_in(job.method) else f"hashbench check method {job.method}"
-    with ExitStack() as opened:
-        with contained(f"method {job.method!r}", str(job), check):
-            codes, words = opened.enter_context(codes_of(dataset, job, demands, on_progress))
-        notes.append(f"{words or 'reused'} codes")
-        path = codes_path(dataset, job)
-        if not demands.metrics:
-            model = model_path(dataset, job) if demands.keep_models else None
-            return Outcome(job, None, codes=path, model=model, notes=tuple(notes))
-        with contained("scoring", str(job)):
-            scored, words = scores_of(dataset, codes, demands, on_progress)
-    notes.append(f"{words or 'reused'} scores")
-    hints = []
-    if scored.notes and job.estimator.group != "baseline":  # whose codes are as they should be
-        advice = job.estimator.advice
-        hints = [f"{job}: {note[0].lower()}{note[1:]} {advice}".rstrip() for note in scored.notes]
-    made = codes.job_record
-    return Outcome(
-        job,
-        scored,
-        codes=path,
-        rows=rows_of(codes.made, scored),
-        made=made and made._replace(trials=job.n_trials),
-        recipes=recipe_of(dataset),
-        hints=(*dataset.notes, *hints),
-        notes=tuple(notes),
-        held_out=None if codes.held_out is None else (codes.held_out_metric, codes.held_out),
-    )
 
 
 def write_rows(folder: Path, outcome: Outcome) -> tuple[list[Path], str]:

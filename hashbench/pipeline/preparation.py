@@ -107,14 +107,14 @@ def _stamps(spec: str, choices: Mapping[str, Any]) -> dict[str, str] | None:
         whole = _current(base + spec[len(name) :])
         return None if whole is None else {"base": whole["fingerprint"]}
     sources = {"source": data_dir() / "sources" / name, **choices}
-    stamps = {key: _stamp(Path(sources[key])) for key in ("source", "weights") if key in sources}
+    stamps = {}
+    for key in ("source", "weights"):
+        if key in sources:
+            path = Path(sources[key])
+            with reading(path):
+                files = sorted(path.iterdir()) if path.is_dir() else [path]
+                stamps[key] = _stamp_of(file for file in files if file.is_file())
     return {key: stamp for key, stamp in stamps.items() if stamp}
-
-
-def _stamp(path: Path) -> str:
-    """Digest a file's size and times, or those of the files of a folder; "" if there are none."""
-    with reading(path):
-        return _stamp_of(file for file in (sorted(path.iterdir()) if path.is_dir() else [path]) if file.is_file())
 
 
 def _stamp_of(files: Iterable[Path]) -> str:

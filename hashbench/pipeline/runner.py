@@ -105,7 +105,7 @@ def _side_by_side(
             else:
                 numbered[len(numbered)] = job, job.provenance(dataset)
     if cluster is not None:
-        from hashbench.pipeline.cluster_jobs import on_workers
+        from hashbench.pipeline.cluster import on_workers
 
         outcomes = on_workers(numbered, cluster, demands, on_progress)
     else:
@@ -153,11 +153,7 @@ def _in_processes(
 
 
 def _run_job(
-    number: int,
-    job: Job,
-    fingerprint: str,
-    demands: Demands,
-    settings: tuple[str, int, float],
+    number: int, job: Job, fingerprint: str, demands: Demands, settings: tuple[str, int, float]
 ) -> tuple[int, Outcome]:
     """Run a job in its own process, with the parent's settings."""
     folder, n_threads, seconds = settings

@@ -92,7 +92,8 @@ class SlicedLabels(Affinity):
 
     def block(self, query: Rows, database: Rows) -> LevelArray:
         """Read and compare labels; see `Affinity.block`."""
-        return self.part(query, _whole(database, self.n_database)).block(_ALL, _ALL)
+        is_whole = isinstance(database, slice) and database == _ALL
+        return self.part(query, slice(0, self.n_database) if is_whole else database).block(_ALL, _ALL)
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> Affinity:
         """Select queries, and read labels unless all rows of the database stay; see `Affinity.part`."""
@@ -148,8 +149,3 @@ class SlicedLabels(Affinity):
             columns = [class_labels(np.concatenate(file.part(_ALL, rows)), file.specs[1]) for file in (classes, coarse)]
             pairs = np.unique(np.concatenate([pairs, np.stack(columns, axis=1)]), axis=0)
         check_superclasses(*pairs.T)
-
-
-def _whole(rows: Rows, n_rows: int) -> Rows:
-    """Return all rows as a slice that is read."""
-    return slice(0, n_rows) if isinstance(rows, slice) and rows == _ALL else rows

@@ -277,7 +277,11 @@ class Search:
         cluster: Cluster | None = None,
     ) -> Iterator[Outcome]:
         """Run the trials as `run_trials` does, in rounds: what is tried next depends on scores."""
-        while points := [(line, point) for line in self.lines for point in self._next(line)]:
+        while points := [
+            (line, point)
+            for line in self.lines
+            for point in next_points(line, self.study.seeds[0])[: self.n_trials - len(line.scores)]
+        ]:
             trials = self._jobs([(line.card.name, line.params(point)) for line, point in points])
             outcomes = []
             for outcome in run_trials(
@@ -290,9 +294,6 @@ class Search:
             for line, point in points:
                 mean = _mean(by_setting[line.card.name][canonical_json(line.params(point))], self.metric_names)
                 line.scores[point] = -mean if less_is_better(self.metric_names) else mean
-
-    def _next(self, line: Line) -> list[Point]:
-        return next_points(line, self.study.seeds[0])[: self.n_trials - len(line.scores)]
 
     def about_effort(self, option: str) -> Iterator[str]:
         """Yield a sentence for each method that has fewer settings than are tried, or that lists more.

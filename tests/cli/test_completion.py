@@ -5,8 +5,8 @@ from click.shell_completion import ShellComplete
 from helpers.paths import built_in_datasets
 
 from hashbench import registry
-from hashbench.cli import completion
 from hashbench.cli.main import cli
+from hashbench.cli.options import names_of
 from hashbench.reports.explain.scripts import EVALUATORS, twins_of
 from hashbench.reports.plots import FIGURES
 from hashbench.reports.tables import LAYOUTS
@@ -21,19 +21,18 @@ def completed(line):
 
 
 def test_names_are_those_there_are():
-    names = {kind: list_names() for kind, list_names in completion.NAMES.items()}
-    assert names["methods"] == registry.method_names()
-    assert set(names["datasets"]) == set(built_in_datasets())
+    assert names_of("methods") == registry.method_names()
+    assert set(names_of("datasets")) == set(built_in_datasets())
     kinds = {kind for name in built_in_datasets() for kind in registry.dataset_class(name).features}
-    assert set(names["features"]) == kinds
+    assert set(names_of("features")) == kinds
     scripts = (script for original in EVALUATORS for script in (original, *twins_of([original])))
-    assert names["scripts"] == [script.name for script in scripts]
-    assert names["figures"] == list(FIGURES)
-    assert names["tables"] == list(LAYOUTS)
+    assert names_of("scripts") == [script.name for script in scripts]
+    assert names_of("figures") == list(FIGURES)
+    assert names_of("tables") == list(LAYOUTS)
 
 
 def test_metrics_are_offered_as_they_can_be_typed():
-    offered = [get_metric(name) for name in completion.NAMES["metrics"]()]
+    offered = [get_metric(name) for name in names_of("metrics")]
     patterns = {metric.name.replace("@100", "@k").replace("@r2", "@rN") for metric in offered}
     assert patterns == {name for name in metric_names() if ":" not in name}
 
@@ -45,22 +44,14 @@ def test_metrics_are_offered_as_they_can_be_typed():
         ("encode --method lsh --method ls", ["(file)"]),  # lsh is named already
         ("run --dataset digits", ["digits", "digits-pairs", "digits-unlabelled"]),
         ("run --dataset my", ["(file)"]),
-        ("run --metric NDCG", ["NDCG", "NDCG@100"]),
-        ("evaluate --metric LG", ["LGAP@r2"]),
-        ("evaluate --dataset tm", ["tmc2007"]),
+        ("evaluate --metric NDCG", ["NDCG", "NDCG@100"]),
         ("prepare cifar10-s", ["cifar10-s1", "cifar10-s2", "cifar10-s3"]),
-        ("prepare --dataset tm", ["tmc2007"]),
         ("prepare cifar10-s1 --features gi", ["gist"]),
         ("check method it", ["itq"]),
-        ("info tm", ["tmc2007"]),
         ("plot ap", ["ap-bits"]),
-        ("plot --metric RP", ["RPrec"]),
         ("tables table", ["table1", "table2", "table3"]),
-        ("tables --features squ", ["squeezenet"]),
         ("explain --script sklearn-", ["sklearn-ap", "sklearn-lrap", "sklearn-ndcg", "sklearn-ndcg-linear"]),
-        ("explain --dataset tm", ["tmc2007"]),
         ("list me", ["methods", "metrics"]),
-        ("list sc", ["scripts"]),
         ("run --dry", ["--dry-run"]),
     ],
 )
@@ -73,4 +64,4 @@ def test_datasets_of_plugins_and_of_the_user_are_offered_too(plugin, data):
     (data / "datasets").mkdir()
     for stem in ("mine", "digits", "cifar10-s1-gist"):
         (data / "datasets" / f"{stem}.h5").touch()
-    assert set(completion.datasets()) - {*built_in_datasets()} == {"other", "mine"}
+    assert set(names_of("datasets")) - {*built_in_datasets()} == {"other", "mine"}

@@ -79,14 +79,6 @@ def test_table_has_four_decimals_and_says_what_was_averaged():
     assert not any(line != line.rstrip() for line in lines)
 
 
-def test_what_random_orders_show_stands_beside_the_estimate():
-    evaluation = evaluate(CODES[:1], CODES, (np.array([1]), np.array([0, 1, 1, 0])), ["AP"], random_orders=40)
-    shown = console.evaluation_records(evaluation).to_text("table").splitlines()
-    assert shown[0].split() == ["metric", "mean", "tie_sd", "tie_sd_measured", "low", "high"]
-    assert shown[2].split()[3] == f"{np.std(evaluation.random_orders['AP'], ddof=1):.5f}"
-    assert "40 random orders" in shown[-2]
-
-
 def test_an_unknown_deviation_is_a_dash():
     unknown = {"AP": scores().scores["AP"]._replace(tie_sd=np.array([np.nan]))}
     unknown = replace(scores(), scores=unknown, order_effects={})
@@ -289,14 +281,6 @@ def test_dataset_by_distance_shows_its_thresholds_as_distances(tiny):
     )
 
 
-def test_codes_file_is_described(hashbench, digits_data):
-    path = hashbench("encode", "--method", "itq", "--bits", 12, "--seed", 4).stdout.strip()
-    info = facts(in_words(path))
-    assert (info["method"], info["parameters"], info["seed"]) == ("itq, version 1", '{"n_iter": 50}', "4")
-    assert info["codes"] == "12 bits, 200 queries, 1,597 database items"
-    assert info["dataset"].startswith("digits (pixels), content ")
-
-
 def test_method_and_metric_are_described():
     facts_of_itq, _, parameters = in_words("itq").partition("\nparameters:\n")
     info = facts(facts_of_itq)
@@ -360,31 +344,9 @@ def test_descriptions_can_be_read_by_a_program(hashbench, digits_data):
     assert sum(contents[dataset]["class_sizes"]) == 1797
 
 
-def test_lists_can_be_read_by_a_program(hashbench):
-    counts = scores_in(hashbench("list", "--format", "json").stdout)
-    for kind, said in counts.items():
-        (items,) = scores_in(hashbench("list", kind, "--format", "json").stdout).values()
-        shown = [line.split()[0] for line in hashbench("list", kind).stdout.splitlines() if not line.startswith(" ")]
-        assert [item["name"] for item in items] == shown
-        assert len(items) == said["count"]
-
-
 @pytest.mark.parametrize("name", built_in_methods())
 def test_every_parameter_has_a_meaning(name):
     """Those that a base class explains, too."""
     meanings = method_card(name).meanings
     for parameter in get_method(name)().get_params():
         assert meanings[parameter].endswith("."), parameter
-
-
-def test_unknown_names_and_files_of_another_kind_are_refused_with_where_to_look(tmp_path):
-    np.save(tmp_path / "codes.npy", CODES)
-    for name, words in {
-        "nothing": "hashbench list",
-        "AP@0": "hashbench list",
-        "": "hashbench list",
-        str(tmp_path / "codes.npy"): "hashbench evaluate",
-        str(tmp_path): "is a folder",
-    }.items():
-        with pytest.raises(HashbenchError, match=words):
-            in_words(name)

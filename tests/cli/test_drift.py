@@ -98,23 +98,6 @@ def test_the_answer_is_that_of_comparing_both_scored_alone(hashbench, arrays):
     assert answer["sentence"].startswith("AP: no interval: ")
 
 
-def test_queries_given_twenty_times_count_once(hashbench, arrays):
-    for age in ("old", "new"):
-        np.save(f"{age}/q.npy", arrays[f"{age}-q"][:15])
-    np.save("ql.npy", arrays["ql"][:15])
-    (once,) = printed(hashbench, *IN_FOLDERS, *OF_LABELS)["differences"].values()
-    for age in ("old", "new"):
-        np.save(f"{age}/q.npy", np.tile(arrays[f"{age}-q"][:15], (20, 1)))
-    np.save("ql.npy", np.tile(arrays["ql"][:15], 20))
-    (repeated,) = printed(hashbench, *IN_FOLDERS, *OF_LABELS)["differences"].values()
-    assert (once["n_queries"], once["n_distinct"]) == (15, None)
-    assert (repeated["n_queries"], repeated["n_distinct"]) == (300, 15)
-    assert [repeated[name] for name in ("value", "low", "high", "p")] == pytest.approx(
-        [once[name] for name in ("value", "low", "high", "p")]
-    )
-    assert "over 300 queries, 15 of them distinct, 14 degrees of freedom" in repeated["sentence"]
-
-
 def test_without_labels_only_bits_are_compared(hashbench, arrays):
     content = printed(hashbench, *IN_FOLDERS)
     assert (content["scores"], content["differences"]) == ([], {})
@@ -193,11 +176,3 @@ def test_a_metric_without_an_interval_says_so_and_leaves_the_others(hashbench, a
     done = hashbench(*IN_FOLDERS, *one)
     assert done.exit_code == 0, done.stderr
     assert "AP: no interval: AP is defined for 1 query" in " ".join(done.stdout.split())
-
-
-def test_arrays_of_one_file_are_named_by_their_keys(hashbench, arrays):
-    np.savez("both.npz", old=arrays["old-d"], new=arrays["new-d"], labels=arrays["dl"])
-    own = ["compare", "both.npz:new", "--query-codes", "both.npz:old", "--database-codes", "both.npz:old"]
-    labels = ["--query-labels", "both.npz:labels", "--database-labels", "both.npz:labels"]
-    content = printed(hashbench, *own, *labels)["differences"]
-    assert content["AP"]["sentence"].startswith("both.npz:old is above both.npz:new by")

@@ -58,43 +58,11 @@ def of_rows(own, rows, folder):
     return changed
 
 
-def test_codes_of_a_file_are_scored_as_evaluate_scores_them(hashbench, explained, digits_data):
-    assert hashbench("encode", "--method", "lsh", "--dataset", "digits", "--bits", "8").exit_code == 0
-    (codes,) = digits_data.glob("codes/**/lsh-8-s0.h5")
-    exact = json.loads(hashbench("evaluate", codes, "--metric", "AP", "--format", "json").stdout)["AP"]
-    scripts = "--metric", "AP", "--script", "dtsh"
-    row = explained(codes, *scripts)["dtsh", "AP"]
-    assert row["exact"] == pytest.approx({key: exact[key] for key in ("mean", "low", "high")}, abs=1e-12)
-    assert row["difference"] == pytest.approx(row["value"] - exact["mean"], abs=1e-12)
-    by_class = explained(codes, *scripts, "--database-order", "by-class")["dtsh", "AP"]
-    assert by_class["exact"] == pytest.approx(row["exact"], abs=1e-12)
-    assert by_class["value"] != row["value"]
-
-
 @pytest.fixture
 def of_themselves(own):
     """Options for the thirty codes as queries of themselves."""
     codes, labels = own[3], own[7]
     return "--query-codes", codes, "--database-codes", codes, "--query-labels", labels, "--database-labels", labels
-
-
-@pytest.mark.parametrize("order", ["given", "by-class", "shuffled:3"])
-def test_queries_never_find_themselves(hashbench, explained, of_themselves, order):
-    metrics = "--metric", "AP", "--metric", "P@5"
-    options = *of_themselves, *metrics, "--exclude-self"
-    exact = json.loads(hashbench("evaluate", *options, "--format", "json").stdout)
-    codes, labels = np.load(of_themselves[1]), np.load(of_themselves[5])
-    rows = {"given": np.arange(30), "by-class": np.argsort(labels, kind="stable")}
-    rows = rows.get(order, np.random.default_rng(3).permutation(30))
-    precisions = []
-    for query in range(30):
-        others = rows[rows != query]
-        first = others[np.argsort((codes[others] != codes[query]).sum(axis=1), kind="stable")[:5]]
-        precisions.append((labels[first] == labels[query]).mean())
-    explanations = explained(*options, "--database-order", order)
-    assert explanations["deepbit-p", "P@5"]["value"] == pytest.approx(np.mean(precisions), abs=1e-12)
-    for (_, metric), row in explanations.items():
-        assert row["exact"] == pytest.approx({key: exact[metric][key] for key in ("mean", "low", "high")}, abs=1e-12)
 
 
 def test_cuts_are_within_the_others(hashbench, explained, of_themselves):
@@ -174,16 +142,6 @@ def test_scripts_are_listed_with_what_they_give_and_what_was_read_of_them(hashbe
     ]
 
 
-def test_json_names_sources_and_has_null_where_a_range_or_a_mean_is_unknown(explained, own):
-    rows = explained(*own, "--metric", "AP", "--script", "area-rp", "--script", "dtsh")
-    assert rows["dtsh", "AP"]["used_by"] == "Minione/DTSH, MATLAB"
-    assert rows["dtsh", "AP"]["source"] == "Minione/DTSH@4be0707 calcMAP.m:2-32"
-    assert rows["area-rp", "AP"]["by_its_conventions"] == {"mean": None, "low": None, "high": None}
-    assert rows["dtsh", "AP"]["by_its_conventions"] == rows["dtsh", "AP"]["exact"]
-    undefined = explained(*own, "--metric", "R@5", "--script", "csq-r")["csq-r", "R@5"]
-    assert undefined["value"] is undefined["difference"] is None
-
-
 def test_scripts_that_this_machine_sorts_otherwise_have_their_own_line(hashbench, explained, own, monkeypatch):
     monkeypatch.setattr(orders, "numpy_here", orders.descending)  # as if NumPy's here
     rows = explained(*own, "--metric", "AP")
@@ -258,11 +216,6 @@ def test_metrics_that_no_script_gives_are_left_out_with_a_note(hashbench, own, s
     (line,) = (line for line in done.stderr.splitlines() if "RR" in line)
     assert line.startswith("Left out: ")
     assert ("hashnet" in line) == bool(scripts)
-
-
-def test_a_value_is_shown_as_it_was_read(hashbench, own):
-    done = hashbench("explain", *own, "--script", "dtsh", "--value", "1.5")
-    assert done.stdout.startswith("asked for: 1.5 (0.0145 to 0.0155)\n")
 
 
 def test_swapped_labels_and_scripts_without_the_metric_are_reported(hashbench, own):

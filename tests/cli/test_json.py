@@ -9,6 +9,7 @@ import click
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from helpers.documents import blocks
 from helpers.paths import ROOT
 
@@ -47,10 +48,7 @@ CALLS = {
     "candidates": [[*CODES, "--affinity", "a.npy", "--metric", "R@2", "--wanted-recall", 0.5]],
     "run": [GRID],
     "thresholds": [[*CODES, *LABELS, "--precision", 0.4, "--fpr", 1e-9, "--held-out", "--corpus-size", 1000]],
-    "explain": [
-        [*CODES, *LABELS, "--metric", "AP"],
-        [*CODES, *LABELS, "--metric", "AP", "--value", "0.987"],
-    ],
+    "explain": [[*CODES, *LABELS, "--metric", "AP"], [*CODES, *LABELS, "--metric", "AP", "--value", "0.987"]],
     "compare": [
         ["itq", "lsh", "pcah"],
         ["other", *CODES, *LABELS, "--metric", "AP"],
@@ -86,16 +84,34 @@ def keys_in(content):
     return inner | {*content} - NAMES
 
 
+@pytest.fixture(scope="module")
+def made(prepared, tmp_path_factory):
+    """Codes, labels, levels, runs, results, and earlier results in which a method's values are others, and the data."""
+    folder = tmp_path_factory.mktemp("made") / "here"
+    shutil.copytree(prepared, folder.parent / "data")
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HASHBENCH_DATA", str(folder.parent / "data"))
+        patch.chdir(folder)
+        _make_files(folder)
+    return folder
+
+
 @pytest.fixture
-def files(digits_data, empty_folder, hashbench):
-    """A folder with codes, labels, levels, runs, results, and earlier results in which a method's values are others."""
+def files(made, data, empty_folder):
+    """Copy what was made to the working directory and the data folder."""
+    shutil.copytree(made.parent / "data", data, dirs_exist_ok=True)
+    shutil.copytree(made, empty_folder, dirs_exist_ok=True)
+
+
+def _make_files(folder):
     rng = np.random.default_rng(0)
     codes = rng.random((40, 16)) > 0.5
     arrays = {"q": codes[:10], "d": codes[10:], "ql": np.arange(10) % 4, "dl": np.arange(30) % 4}
     arrays["a"] = np.eye(30, dtype=int)[:10] + np.eye(30, k=1, dtype=int)[:10]
     for n_bits in (8, 12):
         arrays |= {f"q-{n_bits}-0": codes[:10, :n_bits], f"d-{n_bits}-0": codes[10:, :n_bits]}
-    (empty_folder / "other").mkdir()
+    (folder / "other").mkdir()
     for name, array in arrays.items():
         np.save(f"{name}.npy", array)
         np.save(f"other/{name}.npy", array[:, ::-1] if array.ndim == 2 else array)
@@ -103,10 +119,11 @@ def files(digits_data, empty_folder, hashbench):
         lines = [f"q{i} Q0 d{j} 0 {scores[(i + j) % 3]} {name}" for i in range(4) for j in range(3)]
         Path(f"{name}.run").write_text("\n".join(lines))
     Path("qrels.txt").write_text("\n".join(f"q{i} 0 d0 1" for i in range(4)))
-    written = hashbench("encode", "--method", "itq", "--bits", 8, "--keep-model").stdout.split()
+    encode = ["encode", "--method", "itq", "--bits", "8", "--keep-model"]
+    written = CliRunner().invoke(cli, encode, catch_exceptions=False).stdout.split()
     for path, name in zip(written, ("codes.h5", "model.model"), strict=True):
         shutil.copy(path, name)
-    assert hashbench("run", *GRID).exit_code == 0
+    assert CliRunner().invoke(cli, ["run", *map(str, GRID)], catch_exceptions=False).exit_code == 0
     shutil.copytree("results", "old")
     rows = pd.read_csv("old/digits/itq.csv", dtype=str)
     rows.assign(value=rows["low"]).to_csv("old/digits/itq.csv", index=False, lineterminator="\n")

@@ -7,13 +7,10 @@ import re
 import threading
 from pathlib import Path
 
-import click
 import numpy as np
 import pytest
 from helpers.processes import printed_by
 
-from hashbench.cli.main import cli
-from hashbench.cli.options import ArrayFile
 from hashbench.store.result_files import FILE_COLUMNS
 
 
@@ -48,7 +45,7 @@ def test_a_dash_is_standard_output_and_the_table_gives_way(hashbench, own, optio
     assert not [*empty_folder.iterdir()]
 
 
-def test_a_pipe_is_written_through(hashbench, own, tmp_path):
+def test_a_pipe_and_a_device_are_written_through(hashbench, own, tmp_path):
     pipe, texts = tmp_path / "pipe", []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: texts.append(pipe.read_text()), daemon=True)
@@ -57,15 +54,11 @@ def test_a_pipe_is_written_through(hashbench, own, tmp_path):
     reader.join(10)
     assert n_rows(texts[0]) == 4
     assert pipe.is_fifo()
-
-
-def test_a_device_is_written_through(hashbench, own):
     assert hashbench(*own, "--per-query", "/dev/null").exit_code == 0
     assert Path("/dev/null").is_char_device()
 
 
-@pytest.mark.parametrize("option", ["--per-query", "--curves"])
-@pytest.mark.parametrize("is_pipe", [True, False])
+@pytest.mark.parametrize(("option", "is_pipe"), [("--per-query", True), ("--curves", False)])
 def test_an_open_file_of_the_shell_is_written_through_though_its_folder_takes_no_files(
     hashbench, own, tmp_path, monkeypatch, option, is_pipe
 ):
@@ -94,9 +87,8 @@ def test_an_open_file_that_is_none_is_refused_before_any_work(hashbench, own):
     assert_refused(done, "cannot write /dev/fd/987: Bad file descriptor", 1)
 
 
-@pytest.mark.parametrize("option", ["--per-query", "--curves"])
 @pytest.mark.parametrize("folder", ["/dev/std", "/dev/fd/", "/proc/self/fd/", "a link to /dev/fd/"])
-def test_standard_error_and_output_take_rows_and_table(hashbench, own, option, folder, tmp_path):
+def test_standard_error_and_output_take_rows_and_table(hashbench, own, folder, tmp_path):
     names = {"/dev/std": ["out", "err"]}.get(folder, [1, 2])
     out, err = (f"{folder.removeprefix('a link to ')}{name}" for name in names)
     if folder.startswith("a link"):
@@ -104,7 +96,7 @@ def test_standard_error_and_output_take_rows_and_table(hashbench, own, option, f
         out.symlink_to("/dev/fd/1")
         err.symlink_to("/dev/stderr")
     for target, rows, table in ((err, "stderr", "stdout"), (out, "stdout", "stderr")):
-        done = hashbench(*own, option, target)
+        done = hashbench(*own, "--per-query", target)
         assert (done.exit_code, n_rows(getattr(done, rows)) >= 4) == (0, True)
         assert "mean over all orders" in getattr(done, table)
 
@@ -188,22 +180,21 @@ def test_no_command_writes_over_what_it_reads(hashbench, files, line):
 
 
 @pytest.mark.parametrize(
-    ("command", "name"),
+    ("command", "name", "link"),
     [
-        ("tables", "table1.csv"),
-        ("tables", "table1.md"),
-        ("plot", "ap-bits-digits-pixels.svg"),
-        ("report", "index.html"),
+        ("tables", "table1.csv", os.symlink),
+        ("tables", "table1.md", os.link),
+        ("plot", "ap-bits-digits-pixels.svg", os.symlink),
+        ("report", "index.html", os.link),
     ],
 )
-@pytest.mark.parametrize("link", [os.symlink, os.link])
 def test_no_file_of_a_folder_leads_to_the_results(hashbench, files, command, name, link):
     (files / "out").mkdir()
-    link(files / "r" / "digits" / "itq.csv", files / "out" / name)
-    before = (files / "r" / "digits" / "itq.csv").read_bytes()
+    rows = files / "r" / "digits" / "itq.csv"
+    link(rows, files / "out" / name)
+    before = rows.read_bytes()
     assert_refused(hashbench(command, "--results", "r", "--output", "out"), f"out/{name} {READ}")
-    assert (files / "r" / "digits" / "itq.csv").read_bytes() == before
-    assert len([*(files / "out").iterdir()]) == 1
+    assert (rows.read_bytes(), len([*(files / "out").iterdir()])) == (before, 1)
 
 
 def test_the_dataset_of_a_model_is_not_written_over(hashbench, tiny_file, data, tmp_path):
@@ -217,25 +208,9 @@ def test_the_dataset_of_a_model_is_not_written_over(hashbench, tiny_file, data, 
     assert dataset.read_bytes() == before
 
 
-def test_a_dataset_where_its_codes_would_lie_is_not_written_over(hashbench, tiny_file, data):
-    dataset = tiny_file()
-    done = hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", dataset)
-    codes = dataset.rename(done.stdout.strip())
-    before = codes.read_bytes()
-    assert_refused(hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", codes), READ, 1)
-    assert codes.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("options", "exit_code", "words"),
-    [
-        (["--results", "codes.npy/r"], 1, "cannot write codes.npy/r/own/mine.csv: Not a directory"),
-    ],
-)
-def test_what_is_saved_is_an_output_too(hashbench, files, options, exit_code, words):
-    command = ["save", "mine", *SCORED.split()[1:], "--dataset", "own", "--results", "r", *options]
-    assert_refused(hashbench(*command), words, exit_code)
-    assert not (files / "r" / "own").exists()
+def test_what_is_saved_is_an_output_too(hashbench, files):
+    command = ["save", "mine", *SCORED.split()[1:], "--dataset", "own", "--results", "codes.npy/r"]
+    assert_refused(hashbench(*command), "cannot write codes.npy/r/own/mine.csv: Not a directory", 1)
 
 
 def test_kept_codes_are_not_written_over_while_they_are_read(hashbench, files, data):
@@ -246,33 +221,6 @@ def test_kept_codes_are_not_written_over_while_they_are_read(hashbench, files, d
     codes = ["--query-codes", f"{file}:database/codes", "--database-codes", f"{file}:query/codes", "--bits", 8]
     assert_refused(hashbench(*saving, *codes), READ)
     assert file.read_bytes() == before
-
-
-LOOPS = f"""
-encode --model m.npz --from X.npy --output loop.npy
-export m.npz --to npz --from X.npy --output loop
-evaluate codes.h5 --dataset data.h5 --per-query loop
-evaluate codes.h5 --dataset data.h5 --curves loop.svg
-evaluate codes.h5 --dataset data.h5 --curves loop/x.svg
-run --method lsh --bits 4 --results loop
-tables --results loop
-tables --results r --output loop
-plot --results r --output loop
-report --results r --output loop
-report --results r --output loop.html
-save mine {SCORED.partition(" ")[2]} --dataset own --results loop
-""".strip().splitlines()
-
-
-@pytest.mark.parametrize("command", LOOPS)
-def test_links_that_lead_in_a_circle_are_refused_before_any_work(hashbench, files, command):
-    for name in ("loop", "loop.npy", "loop.svg", "loop.html"):
-        (files / name).symlink_to(name)
-    before = {*files.rglob("*")}
-    done = hashbench(*command.split())
-    assert_refused(done, "Error: cannot write loop", 1)
-    assert "Too many levels of symbolic links" in done.stderr
-    assert {*files.rglob("*")} == before
 
 
 @pytest.mark.parametrize("command", ["encode --model m.npz --from X.npy --output", "export codes.h5 --to hex --output"])
@@ -286,26 +234,16 @@ def test_what_is_written_whole_takes_the_place_of_no_pipe_and_of_no_link(hashben
     assert (files / "n" / "target.npy").is_file()
 
 
-DRAWING = [
-    "plot ap-bits --results r",
-    "report --results r",
-    "evaluate codes.h5 --dataset data.h5 --per-query a.csv --curves a.svg",
-]
-
-
 def test_a_backend_that_matplotlib_does_not_have_is_a_sentence(files, data):
     before = {*files.rglob("*")}
-    code = f"""
+    code = """
 from click.testing import CliRunner
 from hashbench.cli.main import cli
-for command in {DRAWING}:
-    done = CliRunner().invoke(cli, command.split(), catch_exceptions=False)
-    print((done.exit_code, done.stdout, done.stderr.splitlines()[-1]))
+done = CliRunner().invoke(cli, "plot ap-bits --results r".split(), catch_exceptions=False)
+print((done.exit_code, done.stdout, done.stderr.splitlines()[-1]))
 """
     environment = {**os.environ, "MPLBACKEND": "nonsense", "HASHBENCH_DATA": str(data)}
-    lines = printed_by(code, env=environment).splitlines()
-    assert len(lines) == len(DRAWING)
-    assert all(re.match(r"""\(1, '', "Error: .*'nonsense'""", line) for line in lines), lines
+    assert re.match(r"""\(1, '', "Error: .*'nonsense'""", printed_by(code, env=environment))
     assert {*files.rglob("*")} == before
 
 
@@ -328,40 +266,6 @@ def test_the_dataset_of_codes_is_not_written_over(hashbench, tiny_file, data, fo
     named = {"its file": ["--dataset", dataset], "its content": [], "its name": ["--dataset", "tiny"]}[found_by]
     assert_refused(hashbench("evaluate", done.stdout.strip(), *named, "--per-query", dataset), READ)
     assert dataset.read_bytes() == before
-
-
-def commands(group, path=()):
-    """Yield the command lines that there are, with their commands."""
-    for name in group.list_commands(None):
-        command = group.get_command(None, name)
-        if isinstance(command, click.Group):
-            yield from commands(command, (*path, name)) if name != "on" else ()  # whose commands are those above it
-        else:
-            yield (*path, name), command
-
-
-PATHS = [
-    (line, parameter.opts[0], parameter)
-    for line, command in commands(cli)
-    for parameter in command.params
-    if isinstance(parameter.type, click.Path | ArrayFile)
-]
-
-
-@pytest.mark.parametrize(
-    ("line", "name", "parameter"), PATHS, ids=[f"{' '.join(line)} {name}" for line, name, _ in PATHS]
-)
-def test_an_empty_path_is_refused(hashbench, empty_folder, line, name, parameter):
-    given = [name, ""] if isinstance(parameter, click.Option) else [""]
-    rest = [""] * (parameter.nargs - 1)
-    assert_refused(hashbench(*line, *given, *rest), "the path is empty; give ")
-    assert not [*empty_folder.iterdir()]
-
-
-def test_all_options_that_take_paths_are_found():
-    found = {(line[-1], name) for line, name, _ in PATHS}
-    assert {("run", "--results"), ("prepare", "--from"), ("report", "--output"), ("check", "paths")} <= found
-    assert len(found) > 50
 
 
 @pytest.mark.parametrize("option", ["--per-query", "--curves"])

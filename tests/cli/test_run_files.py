@@ -59,16 +59,6 @@ def test_the_second_command_writes_each_query_under_its_name(folder, hashbench):
     assert scores.loc[scores["query"] == "q3", ["value", "low", "high"]].to_numpy().tolist() == [[0, 0, 0]] * 2
 
 
-def test_ndcg_of_a_run_is_that_of_trec_eval_in_any_case(folder, hashbench):
-    files = "evaluate", "--run", "run.txt", "qrels.txt", "--format", "json"
-    for name, notes in (("ndcg", 0), ("nDCG", 1), ("NDCG", 1), ("NDCG:trec", 0)):
-        done = hashbench(*files, "--metric", name)
-        values = scores_in(done.stdout)
-        assert list(values) == ["NDCG:trec"]
-        assert values["NDCG:trec"]["mean"] == pytest.approx(0.6571, abs=5e-5)  # as the page shows
-        assert done.stderr.count("in hashing papers it is NDCG:exponential (gain 2^level - 1: ") == notes
-
-
 def test_zipped_files_score_alike_in_all_formats(folder, hashbench):
     for name in ("run.txt", "qrels.txt"):
         (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))

@@ -93,6 +93,8 @@ def test_pairs_that_are_all_relevant_or_all_irrelevant_leave_no_nan(hashbench, f
         text = hashbench("thresholds", *codes, "--affinity", files / "levels.npy", *asked).stdout
         assert "nan" not in text
         assert all(sentence in text for sentence in sentences), text
+        command = ["thresholds", *codes, "--affinity", files / "levels.npy", *asked, "--format", "json"]
+        json.loads(hashbench(*command).stdout, parse_constant=pytest.fail)
 
 
 def test_all_radii_are_in_the_file_and_in_csv(hashbench, of_files, expected, tmp_path):
@@ -102,6 +104,8 @@ def test_all_radii_are_in_the_file_and_in_csv(hashbench, of_files, expected, tmp
     pd.testing.assert_frame_equal(pd.read_csv(StringIO(text)), expected.to_frame(), check_dtype=False)
     printed = hashbench(*of_files, "--output", "-")
     assert (printed.stdout.startswith("radius,"), "best F1" in printed.stderr) == (True, True)
+    assert hashbench(*of_files, "--output", tmp_path / "radii.svg").exit_code == 0
+    assert "<svg" in (tmp_path / "radii.svg").read_text()
 
 
 def test_json_has_what_was_asked_for(hashbench, of_files, expected):
@@ -112,23 +116,6 @@ def test_json_has_what_was_asked_for(hashbench, of_files, expected):
     assert content["false positive rate 0.5"]["n_false"] == expected.at_fpr(0.5).n_false
     assert (content["n_relevant_pairs"], content["n_irrelevant_pairs"]) == (60, 1710)
     assert content["notes"] == list(expected.notes)
-
-
-def test_json_has_null_for_a_share_of_nothing(hashbench, files):
-    np.save(files / "words.npy", np.zeros(N_ITEMS, int))
-    own = [word for role in ("query", "database") for word in (f"--{role}-codes", files / "codes.npy")]
-    own += [word for role in ("query", "database") for word in (f"--{role}-labels", files / "words.npy")]
-    printed = hashbench("thresholds", *own, "--format", "json", "--precision", 0.8)
-    content = json.loads(printed.stdout, parse_constant=pytest.fail)
-    assert content["precision 0.8"]["fpr"] is None
-    assert "--exclude-self" in printed.stderr
-
-
-def test_a_picture_is_drawn_of_them(hashbench, of_files, tmp_path):
-    files = [tmp_path / "a.pdf", tmp_path / "b.pdf"]
-    for file in files:
-        assert hashbench(*of_files, "-o", file).exit_code == 0
-    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 @pytest.mark.usefixtures("empty_folder")
@@ -172,20 +159,14 @@ def test_labelled_pairs_name_items_by_their_ids(hashbench, tmp_path):
     assert "best F1: radius 1, F1 1.0000, " in printed.stdout
     assert "1 relevant of 3 pairs; a radius has no ties." in printed.stdout
     assert "1 of 3 labelled pairs are the same. Precision and F1 depend on that share" in printed.stderr
-    np.save(tmp_path / "codes.npy", np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]]))
-    (tmp_path / "pairs.csv").write_text("0,1,1\n2,1,0\n0,2,0\n")
-    by_row = [*labelled[:2], tmp_path / "codes.npy", *labelled[3:]]
-    assert "best F1: radius 1, F1 1.0000, " in hashbench(*by_row).stdout
-    assert "best F1: radius 1, " in hashbench(*by_row, "--query-codes", tmp_path / "codes.npy").stdout
-
-
-def test_labelled_pairs_have_no_queries_and_a_goal_out_of_reach_has_its_reason(hashbench, tmp_path):
-    (tmp_path / "hashes.csv").write_text("id,hash\nred,0x00\nblue,0x01\ngreen,0x7f\n")
-    (tmp_path / "pairs.csv").write_text("a,b,same\nred,blue,1\ngreen,blue,0\nred,green,0\n")
-    labelled = ["thresholds", "--database-codes", tmp_path / "hashes.csv", "--pairs", tmp_path / "pairs.csv"]
     content = json.loads(hashbench(*labelled, "--format", "json", "--fpr", 0.001, "--precision", 0.999).stdout)
     assert "2 irrelevant pairs cannot show it" in content["false positive rate 0.001"]["reason"]
     assert "these pairs cannot show it; the highest lower bound" in content["precision 0.999"]["reason"]
     assert content["precision 0.999"]["radius"] is None
     assert "n_queries_with_false" not in content["best F1"]
     assert "n_queries_with_false" not in hashbench(*labelled, "--format", "csv").stdout
+    np.save(tmp_path / "codes.npy", np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]]))
+    (tmp_path / "pairs.csv").write_text("0,1,1\n2,1,0\n0,2,0\n")
+    by_row = [*labelled[:2], tmp_path / "codes.npy", *labelled[3:]]
+    assert "best F1: radius 1, F1 1.0000, " in hashbench(*by_row).stdout
+    assert "best F1: radius 1, " in hashbench(*by_row, "--query-codes", tmp_path / "codes.npy").stdout

@@ -13,6 +13,7 @@ browser            a browser that opens them
 website            a web server on loopback
 clusters           Dask clusters on loopback
 error_sentences    assertions of errors
+bad_files          files of bad input, each wrong in one way
 score_assertions   assertions of scores
 artifacts          files of hashbench, edited as a program would that knows their form
 waiting            waiting for other processes, with a deadline far away
@@ -24,7 +25,7 @@ json_output        what commands print as JSON
 paths              where the checkout and further data are, and its scripts and tables
 documents          blocks and commands of the documentation
 losses             batches and checks that tests of losses share
-command_options    options of a command line, from keywords
+command_options    all commands, and options of a command line from keywords
 small_grids        the rows of a small grid, made once and copied
 jobs               rows of jobs, and methods that wait or kill their process
 script_values      what scripts say of codes

@@ -1,4 +1,16 @@
-"""Options of a command line, from keywords."""
+"""All commands, and options of a command line from keywords."""
+
+import click
+
+
+def commands(group, path=()):
+    """Yield each command line that there is, such as ``results info``, with its command."""
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name)) if name != "on" else ()  # whose commands are those above it
+        else:
+            yield " ".join((*path, name)), command
 
 
 def options(**values):

@@ -63,8 +63,3 @@ def test_grid_runs_on_available_datasets_and_downloads_nothing(hashbench, digits
     command = ["run", "--method", "lsh", "--bits", 4, "--metric", "AP", "--results", tmp_path]
     assert hashbench(*command, "--available").exit_code == 0
     assert {path.parent.name for path in tmp_path.glob("*/lsh.csv")} == {"digits", "tmc2007"}
-
-
-def test_own_datasets_are_not_among_the_available_ones(tiny):
-    hdf5.write_dataset(tiny(name="mine"), preparation.dataset_path("mine"))
-    assert preparation.find_prepared()[0] == []

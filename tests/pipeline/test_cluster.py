@@ -31,8 +31,7 @@ from helpers.waiting import PATIENCE, wait_for
 from hashbench import evaluate
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.cluster import Cluster, connected, is_of_this_machine, own_addresses
-from hashbench.pipeline.cluster_counting import RankingOnWorkers
+from hashbench.pipeline.cluster import Cluster, RankingOnWorkers, connected, is_of_this_machine, own_addresses
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.runner import run, run_all
 from hashbench.pipeline.steps import Demands

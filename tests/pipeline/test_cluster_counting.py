@@ -17,7 +17,7 @@ from hashbench import Problem, TieHistogram, compare, evaluate
 from hashbench.affinity import Explicit, SameLabel
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.cluster_counting import count_rows
+from hashbench.pipeline.cluster import count_rows
 from hashbench.scoring import counting
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.scoring.ranking import evaluate_histogram

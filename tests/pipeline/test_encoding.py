@@ -4,11 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from helpers.artifacts import edit
 from PIL import Image
 
 from hashbench import registry
 from hashbench.bits import pack, unpack
+from hashbench.cli.main import cli
 from hashbench.pipeline.preparation import dataset_path
 from hashbench.store import hdf5
 
@@ -18,12 +20,24 @@ def itq(train):
     return registry.get_method("itq")(12).fit(train)
 
 
+@pytest.fixture(scope="module")
+def encoded(prepared, tmp_path_factory):
+    """A data folder with digits, and models of ITQ and of labels on them, to be copied."""
+    folder = tmp_path_factory.mktemp("models") / "data"
+    shutil.copytree(prepared, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HASHBENCH_DATA", str(folder))
+        for method in ("itq", "oracle-label"):
+            command = ["encode", "--method", method, "--bits", "12", "--keep-model"]
+            assert CliRunner().invoke(cli, command, catch_exceptions=False).exit_code == 0
+    return folder
+
+
 @pytest.fixture
-def model(hashbench, digits_data):
+def model(encoded, data):
     """The file of an ITQ model on digits."""
-    codes, path = hashbench("encode", "--method", "itq", "--bits", 12, "--keep-model").stdout.splitlines()
-    assert codes.endswith("itq-12-s0.h5")
-    return Path(path)
+    shutil.copytree(encoded, data, dirs_exist_ok=True)
+    return data / "codes" / "digits" / "itq-12-s0.model.h5"
 
 
 def test_new_items_get_the_codes_of_the_method(hashbench, model, itq, digits, tmp_path):
@@ -70,29 +84,25 @@ def test_a_model_is_removed_with_its_codes_but_not_when_they_are_encoded_again(h
     assert not model.exists()
 
 
-@pytest.mark.parametrize(
-    ("method", "items", "words"),
-    [
-        ("itq", np.ones((3, 5), np.float32), "holds 5 features per item, and the model learned from 64"),
-        ("itq", np.where(np.arange(192).reshape(3, 64) == 70, np.nan, 1.0), "not finite in 1 rows, first in row 1"),
-        ("itq", np.where(np.arange(192).reshape(3, 64) == 1, -np.inf, 1.0), "not finite in 1 rows, first in row 0"),
-        ("oracle-label", np.array([1.0, np.nan, 2.0]), "1 values that are not whole numbers, first nan for item 1"),
-        ("oracle-label", np.array(["1", "2", "3"]), "expected whole numbers of shape (n,)"),
-        ("oracle-label", np.eye(3, 10, dtype=int), "int64 of shape (3, 10), expected whole numbers of shape (n,)"),
-    ],
-)
-@pytest.mark.parametrize("command", ["encode", "export"])
-def test_items_that_the_method_cannot_encode_are_refused(
-    hashbench, digits_data, tmp_path, empty_folder, command, method, items, words
-):
-    model = hashbench("encode", "--method", method, "--bits", 8, "--keep-model").stdout.splitlines()[1]
-    np.save(tmp_path / "new.npy", items)
-    start = ["encode", "--model", model] if command == "encode" else ["export", model, "--to", "onnx"]
-    result = hashbench(*start, "--from", tmp_path / "new.npy", "--output", empty_folder / "o.npy")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.splitlines()[-1].startswith("Error: ")
-    assert words in result.stderr.splitlines()[-1]
-    assert not [*empty_folder.iterdir()]
+REFUSED = [
+    ("itq", np.ones((3, 5), np.float32), "holds 5 features per item, and the model learned from 64"),
+    ("itq", np.where(np.arange(192).reshape(3, 64) == 70, np.nan, 1.0), "not finite in 1 rows, first in row 1"),
+    ("itq", np.where(np.arange(192).reshape(3, 64) == 1, -np.inf, 1.0), "not finite in 1 rows, first in row 0"),
+    ("oracle-label", np.array([1.0, np.nan, 2.0]), "1 values that are not whole numbers, first nan for item 1"),
+    ("oracle-label", np.array(["1", "2", "3"]), "expected whole numbers of shape (n,)"),
+    ("oracle-label", np.eye(3, 10, dtype=int), "int64 of shape (3, 10), expected whole numbers of shape (n,)"),
+]
+
+
+@pytest.mark.parametrize("command", ["encode --model {}", "export {} --to onnx"])
+def test_items_that_the_method_cannot_encode_are_refused(hashbench, model, tmp_path, empty_folder, command):
+    for method, items, words in REFUSED:
+        np.save(tmp_path / "new.npy", items)
+        start = command.format(model.with_name(f"{method}-12-s0.model.h5")).split()
+        result = hashbench(*start, "--from", tmp_path / "new.npy", "--output", empty_folder / "o.npy")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert re.match(f"Error: .*{re.escape(words)}", result.stderr.splitlines()[-1])
+        assert not [*empty_folder.iterdir()]
 
 
 @pytest.fixture

@@ -102,10 +102,7 @@ def test_scores_of_all_are_printed_in_every_format(evaluate, form):
 @pytest.mark.parametrize(
     ("broken", "words"),
     [
-        (
-            {"database": BITS[12, 3][7:]},
-            "codes of 6 queries and 23 database items, and in the files before of 6",
-        ),
+        ({"database": BITS[12, 3][7:]}, "codes of 6 queries and 23 database items, and in the files before of 6"),
         ({"query": BITS[8, 0][:6]}, "query codes are booleans of shape (6, 8), a column for each bit, and codes of 12"),
         ({"query": BITS[12, 3][:6].T}, "has 12 rows and 6 columns, expected 6 rows, one per item"),
         ({"other": 1, "query": np.full((6, 12), 5)}, "values that are not 0 or 1"),
@@ -120,14 +117,6 @@ def test_a_failure_in_one_file_is_named_and_nothing_is_saved(evaluate, empty_fol
     assert result.stderr.splitlines()[-1].startswith("Error: codes_12_3.npz: ")
     assert words in result.stderr.splitlines()[-1]
     assert sorted([*empty_folder.rglob("*"), *data.rglob("*")]) == before
-
-
-def test_brackets_beside_braces_are_part_of_the_name(evaluate, empty_folder):
-    (empty_folder / "[a]").mkdir()
-    write("[a]/codes_{bits}_{seed}.npz")
-    result = evaluate(*(f"[a]/{name}" for name in BOTH), *SAVED)
-    assert result.exit_code == 0, result.stderr
-    assert saved_rows(empty_folder).count("\n") == 1 + 2 * len(PLACES)
 
 
 def test_a_file_whose_own_name_has_braces_is_one_file(evaluate, empty_folder):

@@ -76,15 +76,6 @@ def test_a_dataset_is_prepared_once(toy, data):
     assert (loaded.fingerprint, words, len(toy)) == (dataset.fingerprint, "", 1)
 
 
-def test_force_and_another_version_of_the_code_prepare_it_again(toy, change_code):
-    prepare("toy")
-    assert prepare("toy", force=True)[2]
-    change_code()
-    assert prepare("toy")[2]
-    assert not prepare("toy")[2]
-    assert len(toy) == 3
-
-
 @pytest.mark.parametrize("name", ["toy", "toy-unseen1-fold0-all"])
 def test_a_file_whose_content_changed_is_prepared_again_and_this_is_reported(hashbench, name):
     _, path, _ = prepare(name)
@@ -253,25 +244,6 @@ def test_a_plugin_that_gives_its_dataset_another_name_is_refused(monkeypatch):
         prepare("other")
 
 
-@pytest.mark.parametrize("spec", ["toy:far", "toy:near"])
-def test_codes_of_any_kind_of_features_find_their_dataset(hashbench, data, spec, tmp_path):
-    prepare("toy")
-    prepare("toy:far")
-    encoded = hashbench("encode", "--dataset", spec, "--method", "lsh", "--bits", 8)
-    assert hashbench("evaluate", encoded.stdout.strip()).exit_code == 0
-    folder = spec.replace(":", "-").removesuffix("-near")
-    assert {path.parent.name for path in (data / "codes").rglob("*.h5")} == {folder}
-
-
-def test_advice_on_codes_of_other_content_names_the_kind_of_features(hashbench, source):
-    prepare("toy:far")
-    encoded = hashbench("encode", "--dataset", "toy:far", "--method", "lsh", "--bits", 8)
-    prepare("toy:far", Options(source=source))
-    result = hashbench("evaluate", encoded.stdout.strip(), "--dataset", "toy:far")
-    assert "but toy:far now holds" in result.stderr.replace("dataset ", "")
-    assert "hashbench encode --method lsh --dataset toy:far --bits 8" in result.stderr
-
-
 def test_check_takes_the_options_of_a_dataset(hashbench, toy, source):
     hashbench("check", "dataset", "toy", "--source", source, "--features", "far")
     assert (toy[0].source, toy[0].features) == (source, "far")
@@ -292,14 +264,6 @@ def test_each_kind_of_features_remembers_its_own_choices(toy, source):
     prepare("toy", Options(source=source))
     prepare("toy:far")
     assert toy[-1].source is None
-
-
-def test_choices_from_the_command_line_reach_the_adapter(hashbench, toy, source, tmp_path):
-    (tmp_path / "weights.pth").touch()
-    options = ["--source", source, "--weights", tmp_path / "weights.pth", "--image-size", 48, "--device", "cpu"]
-    assert hashbench("prepare", "toy", *options).exit_code == 0
-    seen = toy[0]
-    assert (seen.source, seen.weights, seen.image_size, seen.device) == (source, tmp_path / "weights.pth", 48, "cpu")
 
 
 # ---------------------------------------------------------------- files with the name of a dataset
@@ -330,12 +294,6 @@ def test_a_file_of_another_kind_of_features_or_another_name_may_differ(written):
     prepare("toy")
     assert load_dataset(written(1, "far"))[0].features_name == "far"
     assert load_dataset(written(1, name="toy-train"))[0].name == "toy-train"
-
-
-def test_a_file_needs_no_suffix(written):
-    path = Path(written(0))
-    bare = path.rename(path.with_suffix(""))
-    assert load_dataset(str(bare))[0].name == "toy"
 
 
 def test_own_data_cannot_be_prepared_by_name(hashbench, own):
@@ -394,13 +352,6 @@ def test_unseen_classes_of_the_kind_that_is_prepared_are_meant(toy):
     with pytest.raises(HashbenchError, match=r"prepared only with features far[.] .* toy-unseen1-fold0-all:far [(]or"):
         load_dataset("toy-unseen1-fold0-all")
     assert load_dataset("toy-unseen1-fold0-all:near")[0].features_name == "near"
-
-
-@pytest.mark.parametrize("name", ["tow-unseen1-fold0", "toy-unseen1-fold0:fra", "mine-unseen1-fold0"])
-def test_unseen_classes_of_unknown_datasets_are_refused(name):
-    for find in (load_dataset, preparation.find_dataset, prepare):
-        with pytest.raises(HashbenchError, match="unknown"):
-            find(name)
 
 
 def test_unseen_classes_of_own_data(hashbench, tmp_path, own):

@@ -11,7 +11,7 @@ from helpers.error_sentences import complaint
 from helpers.paths import ROOT
 from helpers.thoroughness import slow
 
-from hashbench.pipeline.cluster_counting import count_rows
+from hashbench.pipeline.cluster import count_rows
 from hashbench.pipeline.own_codes import OwnFiles, read_own
 from hashbench.scoring import counting
 

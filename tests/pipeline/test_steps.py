@@ -37,11 +37,6 @@ def test_a_run_reranks_by_the_features_and_the_true_distance_of_the_dataset(
     assert json.loads(evaluated.stdout)[NAME]["mean"] == pytest.approx(expected.mean, abs=1e-12)
 
 
-def test_datasets_with_different_true_distances_have_different_fingerprints(tiny):
-    fingerprints = {tiny(rule_params={"true_distance": distance}).fingerprint for distance in ("cosine", "dot")}
-    assert len({*fingerprints, tiny().fingerprint}) == 3
-
-
 def test_a_dataset_of_only_images_has_nothing_to_rerank_by(hashbench, tiny_file, tmp_path):
     images = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3), dtype=np.uint8)
     path = tiny_file(features=None, images=images)

@@ -54,12 +54,6 @@ def test_a_file_holds_all_that_spans_a_grid(study):
     )
 
 
-def test_what_a_file_leaves_out_has_the_defaults(study):
-    defaults = read_study(study('methods = "itq"\nbits = 16'))
-    assert defaults == Study(methods=(("itq", {}),), n_bits=(16,))
-    assert [str(job) for job in defaults.jobs()] == ["digits itq 16 bits seed 0"]
-
-
 def test_a_file_without_methods_leaves_them_to_options(hashbench, study):
     path = study("bits = 8\nmethods = {}")
     command = ["encode", "--grid", path, "--dry-run"]

@@ -32,7 +32,6 @@ from hashbench.pipeline.tuning import (
     failure_of,
     grid_text,
     is_at_edge,
-    lines_of,
     next_points,
 )
 from hashbench.store.hdf5 import write_dataset
@@ -144,19 +143,6 @@ def test_values_beyond_all_tried_ones_go_before_steps_inside():
     assert steep.at_edge((1, 1)) == ()
 
 
-def test_words_have_no_edge_and_a_default_that_is_not_listed_has_its_place():
-    study = Study(
-        methods=(("csq", {}),),
-        n_bits=(8,),
-        params={"csq:learning_rate": Sweep((1.0, 0.1)), "csq:targets": Sweep(("hadamard", "bernoulli"))},
-    )
-    (of_csq,) = lines_of(study)
-    assert of_csq.values == {"learning_rate": [0.1, 0.3, 1.0], "targets": ["auto", "hadamard", "bernoulli"]}
-    assert of_csq.start == (1, 0)
-    of_csq.scores |= dict.fromkeys([(1, 0), (2, 2)], 0.5)
-    assert of_csq.at_edge((2, 2)) == ("learning_rate",)
-
-
 def test_what_is_left_is_covered_evenly():
     flat = line({key: range(10) for key in "abc"}, a=0, b=0, c=0)
     tried = walk(flat, lambda a, b, c: 0.5, 34)[4:]
@@ -196,11 +182,6 @@ def test_methods_that_draw_nothing_are_tried_on_the_split_of_each_seed(seeds):
     assert {trial.seed for trial in trials if trial.method == "pcah"} == {0}
 
 
-@pytest.mark.usefixtures("digits_data")
-def test_a_method_that_is_named_twice_is_tried_once():
-    assert len(plan(Study(methods=(("itq", {}), ("itq", {})), n_bits=(8,), params={"n_iter": Sweep((5,))}), 9)) == 2
-
-
 @pytest.mark.parametrize(
     ("value", "tried", "is_edge"),
     [
@@ -212,6 +193,7 @@ def test_a_method_that_is_named_twice_is_tried_once():
         (0.0, [0.0, 0.1], False),
         (True, [True, False], False),
         (1, [1], False),
+        ("hadamard", ["auto", "hadamard"], False),
     ],
 )
 def test_an_edge_is_the_least_or_the_greatest_number(value, tried, is_edge):
@@ -411,13 +393,14 @@ def test_a_setting_with_one_of_the_two_scores_is_no_candidate(half):
 
 def test_a_grid_file_is_read_as_it_was_written(tmp_path):
     params = {"a": None, "b": 1e-05, "c": True, "d": 'w "x"', "e": [1, 2], "f": 30}
+    of_numpy = {"g": np.int64(5), "h": np.float64(0.1), "i": np.bool_(True), "j": np.float32(0.5)}
     written = Study(datasets=("mine", "mine"), n_bits=(16, 48, np.int64(16)), seeds=(0, np.int64(1), 0))
-    choices = [Choice("m-1", params, {}, 0.5, 0.4, 0.1, 9, 0), Choice("other", None, None, 0, 0, 0, 9, 9)]
+    choices = [Choice("m-1", params | of_numpy, {}, 0.5, 0.4, 0.1, 9, 0), Choice("other", None, None, 0, 0, 0, 9, 9)]
     text = grid_text(written, choices, ["AP", "NDCG"])
     assert text.startswith("# Chosen by hashbench tune: AP, NDCG of held-out training items, seed 0, 1;")
     (tmp_path / "grid.toml").write_text(text)
     study = read_study(tmp_path / "grid.toml")
-    assert study.methods == (("m-1", {"tuned": 9, **params}),)
+    assert study.methods == (("m-1", {"tuned": 9, **params, "g": 5, "h": 0.1, "i": True, "j": 0.5}),)
     assert (study.datasets, study.n_bits, study.seeds) == (("mine",), (16, 48), (0, 1))
 
 
@@ -433,9 +416,3 @@ def test_a_grid_file_is_toml_whatever_the_names_and_values(dataset, method, name
     content = tomllib.loads(text)
     assert content["datasets"] == [dataset]
     assert content["methods"][method] == {"tuned": 9} | {name: value}
-
-
-def test_numbers_of_numpy_are_written_as_plain_ones():
-    params = {"a": np.int64(5), "b": np.float64(0.1), "c": np.bool_(True), "d": (1, 2), "e": np.float32(0.5)}
-    text = grid_text(Study(n_bits=(16,)), [Choice("m", params, {}, 0.5, 0.4, 0.1, 9, 0)], ["AP"])
-    assert tomllib.loads(text)["methods"]["m"] == {"tuned": 9, "a": 5, "b": 0.1, "c": True, "d": [[1, 2]], "e": 0.5}

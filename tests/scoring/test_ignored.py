@@ -14,7 +14,7 @@ import hashbench
 from hashbench import Distance, Explicit, HashbenchError, Hierarchy, Problem, SameLabel, SharedLabels
 from hashbench.affinity import Affinity
 from hashbench.bits import as_packed_pair
-from hashbench.pipeline.cluster_counting import _AffinityRows, count_rows
+from hashbench.pipeline.cluster import _AffinityRows, count_rows
 from hashbench.scoring import counting
 from hashbench.scoring.ignored import leave_out
 
