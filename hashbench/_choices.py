@@ -1,6 +1,6 @@
 """Choices of options, importable before anything heavy."""
 
-DISTANCES = ("hamming", "cosine", "dot")  # of codes, or of outputs before the sign
+DISTANCES = ("hamming", "jaccard", "cosine", "dot")  # of codes, of bits or counts, of outputs before the sign
 TRUE_DISTANCES = ("euclidean", "cosine", "dot")  # of features
 OWN_RULES = ("same-label", "shared-labels", "distance", "neighbours")  # affinity rules for the user's own data
 NEIGHBOUR_TIES = ("first", "all")  # which items as near as the last neighbour are relevant

@@ -26,7 +26,7 @@ DISTANCE = option(
     "--distance",
     type=Choice(DISTANCES),
     default=DISTANCES[0],
-    help="Distance to rank by; cosine and dot take real-valued outputs, before the sign.",
+    help="Distance to rank by; jaccard takes bits or counts, cosine and dot real-valued outputs, before the sign.",
 )
 QUERY_OUTPUTS = option(
     "--query-outputs",

@@ -31,7 +31,7 @@ from hashbench.scoring.hamming import check_counts as check_rated
 from hashbench.scoring.ignored import leave_out
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.problem import Problem
-from hashbench.scoring.real_rankings import as_outputs
+from hashbench.scoring.real_rankings import as_outputs, bits_or_counts
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.thresholds import Thresholds, count_labelled
 from hashbench.sources.array_files import (
@@ -444,7 +444,7 @@ def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple
     """Read and pack codes, or read outputs before the sign; ``sizes`` of queries and database may be their counts."""
     distance, n_bits = files.distance, files.n_bits
     for option, value in (("--bits", n_bits), ("--bit-order", files.bit_order), ("--encoding", files.encoding)):
-        if distance != "hamming" and value is not None:
+        if distance in ("cosine", "dot") and value is not None:
             raise HashbenchError(f"--distance {distance} ranks real-valued outputs, which have no {option}; drop it.")
     query = read_codes(files.query_codes, n_bits)
     shards = find_shards(files.database_codes)
@@ -459,6 +459,8 @@ def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple
         )
     if distance == "hamming":
         return as_packed_pair(query, database, n_bits, files.bit_order, files.encoding)
+    if distance == "jaccard":
+        query, database = bits_or_counts(query, database, n_bits, files.bit_order, files.encoding)
     return query, database, query.shape[-1] if query.ndim else 1
 
 

@@ -24,7 +24,15 @@ from hashbench.scoring.ignored import check_self, leave_out
 from hashbench.scoring.metrics import Metric, checked_metrics
 from hashbench.scoring.random_orders import check_orders
 from hashbench.scoring.ranking import Ranking, score
-from hashbench.scoring.real_rankings import AsymmetricDistance, CosineDistance, RealRanking, as_outputs, notes_on_signs
+from hashbench.scoring.real_rankings import (
+    AsymmetricDistance,
+    CosineDistance,
+    JaccardDistance,
+    RealRanking,
+    as_outputs,
+    bits_or_counts,
+    notes_on_signs,
+)
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.thresholds import Thresholds, count_halves, count_pairs
 
@@ -76,9 +84,11 @@ def evaluate(
     bit_order : {"little", "big"}, optional
         Whether the first bit of a packed byte is the least or the most significant; by default the least, in int8 the
         most. It matters if ``n_bits`` is not a multiple of 8.
-    distance : {"hamming", "cosine", "dot"}, default="hamming"
+    distance : {"hamming", "jaccard", "cosine", "dot"}, default="hamming"
         With ``cosine``, codes are real-valued outputs before the sign, and items are ranked by
         n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance. ``dot`` ranks by inner products.
+        ``jaccard`` ranks codes, or rows of counts, by 1 - sum of minima / sum of maxima (on bits 1 - Tanimoto
+        similarity); equal ratios tie.
     undefined : {"skip", "paper", "zero"}, default="skip"
         Queries without relevant items are NaN and left out of the means; or AP 0 and NDCG 1; or 0 in all metrics.
     vectors : pair of arrays of shape (n, n_features), optional
@@ -223,7 +233,9 @@ class Problem:
             packed = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
             compared = None if vectors is None else Vectors(*vectors, true_distance)
             return cls.of_packed(*packed, rule, vectors=compared, query_outputs=query_outputs)
-        if n_bits is not None or bit_order is not None:
+        if distance == "jaccard":
+            query_codes, database_codes = bits_or_counts(query_codes, database_codes, n_bits, bit_order)
+        elif n_bits is not None or bit_order is not None:
             raise HashbenchError(
                 f"distance={distance!r} ranks by real-valued outputs, which have no n_bits and no bit_order; leave "
                 "them out."
@@ -234,7 +246,7 @@ class Problem:
         ):
             if value is not None:
                 raise HashbenchError(
-                    f"{what}, and distance={distance!r} ranks by real-valued outputs; leave one of the two out."
+                    f"{what} that are ranked by Hamming distance, got distance={distance!r}; leave one of the two out."
                 )
         return cls.of_outputs(query_codes, database_codes, rule, distance)
 
@@ -269,11 +281,20 @@ class Problem:
 
     @classmethod
     def of_outputs(cls, query: npt.ArrayLike, database: npt.ArrayLike, affinity: Affinity, distance: str) -> Problem:
-        """Return a problem of real-valued outputs, (n, n_bits), ranked by ``cosine`` or ``dot``."""
-        by_outputs = CosineDistance(query, database, by_dot=distance == "dot")
+        """Return a problem of outputs, (n, n_bits), ranked by ``cosine`` or ``dot``, or of counts by ``jaccard``."""
+        about = []
+        if distance == "jaccard":
+            by_outputs: JaccardDistance | CosineDistance = JaccardDistance(query, database)
+            if not by_outputs.are_bits:
+                about.append(
+                    f"Codes are read as {by_outputs.query.shape[1]:,} counts each. If they are packed bits, give their "
+                    "number (--bits, in Python n_bits)."
+                )
+        else:
+            by_outputs = CosineDistance(query, database, by_dot=distance == "dot")
         outputs = as_array(query, "query outputs"), as_array(database, "database outputs")
-        check_counts((len(by_outputs.query), len(by_outputs.database)), (affinity.n_queries, affinity.n_database))
-        about = [*affinity.notes, *check_self(*outputs, affinity)]
+        check_counts((len(by_outputs.query), len(outputs[1])), (affinity.n_queries, affinity.n_database))
+        about += [*affinity.notes, *check_self(*outputs, affinity)]
         if affinity.true_distance not in (None, distance):
             about.append(
                 f"Relevance was computed by {affinity.true_distance} distance, and items are ranked by {distance}."

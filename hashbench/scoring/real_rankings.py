@@ -1,6 +1,7 @@
 """Rankings by a real-valued distance, whose tie groups are items at an equal value.
 
-Real-valued outputs are ranked by cosine or inner product, binary codes by the outputs of real-valued queries.
+Real-valued outputs are ranked by cosine or inner product, binary codes by the outputs of real-valued queries, bits and
+counts by their Jaccard distance.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Rows
 from hashbench._validation import as_array, check_directions, real_row_pair
 from hashbench.affinity import Affinity, row_digests
-from hashbench.bits import to_words, unpack
+from hashbench.bits import as_packed_pair, to_words, unpack
 from hashbench.errors import HashbenchError
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.equal_rows import number_rows
@@ -26,6 +27,8 @@ from hashbench.scoring.ranking import ALL, Plan, Ranking
 from hashbench.scoring.score_table import Counted
 
 _MEMORY = 256 << 20  # bytes of counts held at a time
+_MINIMA = 64 << 20  # bytes of minima of counts held at a time
+_LARGEST = 1 << 24  # sums of whole numbers below it are exact in float32, and unequal ratios of them in float64
 _DECIMALS = 9  # of a bit, or of a database item; what differs by less is rounding noise, and ties
 _MOST_DECIMALS = 300  # as float64 has them
 _OTHER_CODES = 0.25  # of the bits: an own code differs from its outputs in few, one of other bits in half of them
@@ -129,6 +132,56 @@ def _scaled(outputs: AnyArray, axis: int | None) -> FloatArray:
     return np.asarray(array / 10.0 ** np.maximum(exponents, -_MOST_DECIMALS))  # squares neither over- nor underflow
 
 
+class JaccardDistance:
+    """Rank by 1 - sum of min(q, d) / sum of max(q, d) over the numbers of a query and an item, all of them whole.
+
+    On bits this is the Jaccard distance of the sets of 1s, or 1 - Tanimoto similarity; on counts the weighted one
+    (Ruzicka). Two rows of zeros have distance 0. Equal ratios tie, exactly.
+    """
+
+    def __init__(self, query: npt.ArrayLike, database: npt.ArrayLike) -> None:
+        self.query, items = _as_counts(query, "query"), _as_counts(database, "database")
+        if self.query.shape[1] != items.shape[1]:
+            raise HashbenchError(
+                f"queries have {self.query.shape[1]} numbers and database items {items.shape[1]}; both need as many."
+            )
+        self._of_item, first = number_rows([*items.T.astype(np.uint64)])
+        self._items = items[first]
+        self._totals = self._items.sum(axis=1, dtype=np.float64)
+        self.are_bits = max(self.query.max(initial=0), items.max(initial=0)) <= 1
+
+    def groups(self, queries: Rows) -> IntArray:
+        """Return the tie group of each item, numbered from the nearest, (n_queries, n_database)."""
+        rows = self.query[queries]
+        common = rows @ self._items.T if self.are_bits else np.stack([self._minima(row) for row in rows])
+        either = rows.sum(axis=1, dtype=np.float64)[:, None] + self._totals - common
+        similarity = np.where(either > 0, common / np.maximum(either, 1), 1.0)
+        return np.stack([np.unique(-row, return_inverse=True)[1][self._of_item] for row in similarity])
+
+    def _minima(self, row: FloatArray) -> FloatArray:
+        step = max(1, _MINIMA // (4 * len(row)))
+        parts = [np.minimum(row, self._items[part]).sum(axis=1) for part in chunks(0, len(self._items), step)]
+        return np.concatenate(parts).astype(np.float64)
+
+
+def _as_counts(rows: npt.ArrayLike, role: str) -> FloatArray:
+    """Return whole numbers from 0 on, of sums that are exact, as float32."""
+    array = as_array(rows, f"{role} codes")
+    if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.size:
+        raise HashbenchError(
+            f"{role} codes are {array.dtype} of shape {array.shape}, expected bits or counts of shape (n_items, "
+            "n_numbers)."
+        )
+    if array.min() < 0 or (array != np.rint(array)).any():
+        raise HashbenchError(
+            f"{role} codes hold numbers that are not whole or below 0, and the Jaccard distance is of bits or counts. "
+            "Give 0 and 1, or counts; for packed bits, their number with n_bits (--bits)."
+        )
+    if array.sum(axis=1, dtype=np.float64).max() >= _LARGEST:
+        raise HashbenchError(f"a row of the {role} codes sums to {_LARGEST:,} or more, up to which ratios are exact.")
+    return array.astype(np.float32)
+
+
 class AsymmetricDistance:
     """Rank packed codes by the real-valued outputs of queries, (n_queries, n_bits), whose signs are their bits.
 
@@ -149,6 +202,21 @@ class AsymmetricDistance:
         """Return the tie group of each item, numbered from the nearest, (n_queries, n_database)."""
         products = np.rint(self.query[queries] @ self._signs.T)
         return np.stack([np.unique(-row, return_inverse=True)[1][self._of_item] for row in products])
+
+
+def bits_or_counts(
+    query: npt.ArrayLike,
+    database: npt.ArrayLike,
+    n_bits: int | None,
+    bit_order: str | None,
+    encoding: str | None = None,
+) -> tuple[AnyArray, AnyArray]:
+    """Return tables of numbers as they are, and packed codes, with ``n_bits``, integers and texts as bits."""
+    tables = as_array(query, "query codes"), as_array(database, "database codes")
+    if n_bits is None and all(array.ndim == 2 and array.dtype.kind in "biuf" for array in tables):
+        return tables
+    *packed, width = as_packed_pair(*tables, n_bits, bit_order, encoding)
+    return unpack(packed[0], width), unpack(packed[1], width)
 
 
 def as_outputs(outputs: npt.ArrayLike, shape: tuple[int, int]) -> FloatArray:

@@ -225,7 +225,7 @@ def test_outputs_that_differ_from_the_codes_get_a_note_and_those_of_other_codes_
         ({"query_outputs": None}, "AP:dot compares codes with the real-valued outputs of queries.*hashbench run"),
         ({"metrics": ["P@r2:dot"]}, "P@r2 needs Hamming distances"),
         ({"metrics": ["R@1:reranked=2:sigmoid"]}, "R@1:reranked=2 needs Hamming distances"),
-        ({"distance": "cosine"}, "query_outputs are compared with codes, and distance='cosine' ranks by real-valued"),
+        ({"distance": "cosine"}, "query_outputs are compared with codes that are ranked by Hamming distance"),
     ],
 )
 def test_what_does_not_fit_is_refused(change, words):
