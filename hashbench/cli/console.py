@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _SHOWN_BITS = 3  # that differ most
 _MEAN, _RANGE = "mean {mean:score} | tie_sd {tie_sd:.5f}", "low {low:score} | high {high:score}"  # columns
+_ENDS = "interval_low", "interval_high"
+_INTERVAL = "from {interval_low:score} | to {interval_high:score}"
+_ABOUT_INTERVAL = "from, to: the 95 % interval of the mean for other queries like these, if they are independent."
 
 
 def run_jobs(
@@ -72,17 +75,20 @@ def warn_of(spec: str, progress: ProgressBar) -> None:
         progress.print(f"Warning: in {spec}, {warning}")
 
 
-def evaluation_records(evaluation: "Evaluation", ordered: str = "database") -> Records:
+def evaluation_records(evaluation: "Evaluation", ordered: str = "database", *, with_interval: bool = False) -> Records:
     """Return scores to print; ``ordered`` is what ties are ordered by: the database, or the documents of a run."""
-    table, notes = _scores(evaluation, ordered)
-    return Records([table, "\n".join(notes)], _by_name(evaluation), table.rows, decimals=6)
+    table, notes = _scores(evaluation, ordered, with_interval)
+    return Records([table, "\n".join(notes)], _by_name(evaluation, with_interval), table.rows, decimals=6)
 
 
-def _scores(evaluation: "Evaluation", ordered: str = "database") -> tuple[Table, list[str]]:
+def _scores(
+    evaluation: "Evaluation", ordered: str = "database", with_interval: bool = False
+) -> tuple[Table, list[str]]:
     """Return a table of scores, and notes on it."""
     n_orders = next(map(len, evaluation.random_orders.values()), 0)
     shuffle, worst_case = shuffle_and_worst_case(ordered)
-    notes = [f"{_scored_queries(evaluation)}; mean over all orders of tied items.", shuffle]
+    notes = [f"{_scored_queries(evaluation)}; mean over all orders of tied items."]
+    notes += [*([_ABOUT_INTERVAL] if with_interval else []), shuffle]
     if n_orders:
         notes.append(f"tie_sd_measured: the same, measured in {n_orders:,} random orders.")
     notes += [worst_case, *_without_relevant(evaluation)]
@@ -92,7 +98,8 @@ def _scores(evaluation: "Evaluation", ordered: str = "database") -> tuple[Table,
             fate = "are left out" if name.endswith(":skip") else f"count 0; {name}:skip leaves them out"
             notes.append(f"{name}: {n_empty:,} of {n_queries:,} queries have no item within the radius and {fate}.")
     measured = " | tie_sd_measured {tie_sd_measured:.5f}" if n_orders else ""
-    return Table(f"metric | {_MEAN}{measured} | {_RANGE}", _long_rows(evaluation)), notes
+    columns = ["metric", f"{_MEAN}{measured}", _RANGE, *([_INTERVAL] if with_interval else [])]
+    return Table(" | ".join(columns), _long_rows(evaluation, with_interval)), notes
 
 
 def several_records(evaluations: Sequence[tuple[int, int, "Evaluation"]]) -> Records:
@@ -192,18 +199,22 @@ def _worst_bits(found: "Drift") -> str:
     return ", ".join(f"{bit} ({score_text(shares[bit])})" for bit in order.tolist() if shares[bit]) or "none"
 
 
-def _by_name(evaluation: "Evaluation") -> dict[str, dict[str, float | None]]:
-    return {name: values.by_name for name, values in evaluation.summary.items()}
+def _by_name(evaluation: "Evaluation", with_interval: bool = False) -> dict[str, dict[str, float | None]]:
+    ends = evaluation.intervals if with_interval else {}
+    return {
+        name: values.by_name | dict(zip(_ENDS, ends.get(name, ()), strict=False))
+        for name, values in evaluation.summary.items()
+    }
 
 
-def _long_rows(evaluation: "Evaluation", **place: object) -> list[dict[str, Any]]:
+def _long_rows(evaluation: "Evaluation", with_interval: bool = False, **place: object) -> list[dict[str, Any]]:
     """Return a row per metric."""
-    return [{**place, "metric": name, **values} for name, values in _by_name(evaluation).items()]
+    return [{**place, "metric": name, **values} for name, values in _by_name(evaluation, with_interval).items()]
 
 
-def _wide_row(evaluation: "Evaluation") -> dict[str, Any]:
+def _wide_row(evaluation: "Evaluation", with_interval: bool = False) -> dict[str, Any]:
     """Return the values of all metrics in one row, such as ``mean_0`` of the first."""
-    metrics = enumerate(_by_name(evaluation).values())
+    metrics = enumerate(_by_name(evaluation, with_interval).values())
     return {f"{name}_{number}": value for number, values in metrics for name, value in values.items()}
 
 
@@ -216,9 +227,10 @@ def shuffle_and_worst_case(ordered: str = "database") -> tuple[str, str]:
     )
 
 
-def outcome_records(outcomes: Sequence["Outcome"], *, is_grid: bool = True) -> Records:
+def outcome_records(outcomes: Sequence["Outcome"], *, is_grid: bool = True, with_interval: bool = False) -> Records:
     """Return the scores of finished jobs to print; with ``is_grid`` false, the table of one job does not name it."""
-    table, notes = _grid(outcomes) if is_grid else _scores(_evaluation(outcomes[0]))
+    of_one = _scores(_evaluation(outcomes[0]), with_interval=with_interval)
+    table, notes = _grid(outcomes, with_interval) if is_grid else of_one
     if any(outcome.held_out for outcome in outcomes):
         score = "" if is_grid else f" {_held_out(outcomes[0])},"
         notes.append(f"held out:{score} the training items that chose the epoch, as queries to the others.")
@@ -229,12 +241,17 @@ def outcome_records(outcomes: Sequence["Outcome"], *, is_grid: bool = True) -> R
             "n_bits": outcome.job.n_bits,
             "seed": outcome.job.seed,
             "params": outcome.job.params,
-            "scores": _by_name(_evaluation(outcome)),
+            "scores": _by_name(_evaluation(outcome), with_interval),
             **({"held_out": dict([outcome.held_out])} if outcome.held_out else {}),
         }
         for outcome in outcomes
     ]
-    rows = [row._asdict() for outcome in outcomes for row in outcome.rows]
+    rows = []
+    for outcome in outcomes:
+        scores = _by_name(_evaluation(outcome), with_interval)
+        for row in outcome.rows:
+            ends = {key: scores[row.metric][key] for key in _ENDS if with_interval}
+            rows.append(row._asdict() | {key: value and round(value, 6) for key, value in ends.items()})
     return Records([table, "\n".join(notes)], content, rows)
 
 
@@ -242,11 +259,12 @@ def _held_out(outcome: "Outcome") -> str | None:
     return f"{outcome.held_out[0]} {score_text(outcome.held_out[1])}" if outcome.held_out else None
 
 
-def _grid(outcomes: Sequence["Outcome"]) -> tuple[Table, list[str]]:
+def _grid(outcomes: Sequence["Outcome"], with_interval: bool) -> tuple[Table, list[str]]:
     """Return a table with a line per job, and notes on it."""
     first, *others = _evaluation(outcomes[0]).scores
     columns = f"dataset | method | bits | seed | {first} {{mean_0:score}} | tie_sd {{tie_sd_0:.5f}} | "
     columns += f"{first} low-high {{low_0:score}}-{{high_0:score}}"
+    columns += " | from {interval_low_0:score} | to {interval_high_0:score}" * with_interval
     columns += "".join(f" | {name} {{mean_{number}:score}}" for number, name in enumerate(others, start=1))
     columns += " | held out" * any(outcome.held_out for outcome in outcomes)
     rows = [
@@ -256,13 +274,17 @@ def _grid(outcomes: Sequence["Outcome"]) -> tuple[Table, list[str]]:
             "bits": outcome.job.n_bits,
             "seed": outcome.job.seed,
             "held out": _held_out(outcome),
-            **_wide_row(_evaluation(outcome)),
+            **_wide_row(_evaluation(outcome), with_interval),
         }
         for outcome in outcomes
     ]
     by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
     undefined = (note for name, of in by_dataset.items() for note in _without_relevant(of, f" of {name}"))
-    return Table(columns, rows, n_left=2, width=NAME_WIDTH), [*shuffle_and_worst_case(), *undefined]
+    return Table(columns, rows, n_left=2, width=NAME_WIDTH), [
+        *([_ABOUT_INTERVAL] if with_interval else []),
+        *shuffle_and_worst_case(),
+        *undefined,
+    ]
 
 
 def _without_relevant(evaluation: "Evaluation", of: str = "") -> list[str]:

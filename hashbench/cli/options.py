@@ -323,6 +323,7 @@ def _set_lock_timeout(context: click.Context, option: click.Parameter, value: fl
         context.call_on_close(lambda: lock_timeout.reset(token))
 
 
+INTERVAL = option("--interval", is_flag=True, help="Add the 95 % interval of each mean for other queries like these.")
 LOCK_TIMEOUT = option(
     "--lock-timeout",
     type=Number(0),

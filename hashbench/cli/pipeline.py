@@ -292,7 +292,7 @@ def export(file: Path, target: str, output: Path, role: str | None, precision: s
 )
 @options.TRAINING
 @option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
-@option_group("Output", options.RESULTS, options.output_format("table", "csv", "json"))
+@option_group("Output", options.RESULTS, options.output_format("table", "csv", "json"), options.INTERVAL)
 @cloup.constraint(options.NotWith("--part"), ["available"])
 def run(
     metrics: tuple[str, ...],
@@ -304,6 +304,7 @@ def run(
     dry_run: bool,
     results: Path,
     form: str,
+    interval: bool,
     **grid: Any,
 ) -> None:
     """Prepare, encode and score; finished steps are skipped. Each combination of options is one job."""
@@ -342,7 +343,8 @@ def run(
         for hint in dict.fromkeys([*notes, *(hint for outcome in outcomes for hint in outcome.hints)]):
             click.echo(hint, err=True)
         if outcomes:
-            echo(console.outcome_records(in_order(outcomes, jobs), is_grid=len(jobs) > 1).to_text(form))
+            shown = console.outcome_records(in_order(outcomes, jobs), is_grid=len(jobs) > 1, with_interval=interval)
+            echo(shown.to_text(form))
             if _is_watched():  # in a script the last line is the error, if there is one
                 click.echo(f"Rows are in {', '.join(map(str, folders))}.", err=True)
 

@@ -57,6 +57,7 @@ _IGNORING = ("exclude_self", "exclude_same_id", "groups", "junk_label")  # optio
 @option_group(
     "Output",
     options.output_format("table", "csv", "json", "markdown"),
+    options.INTERVAL,
     option("--per-query", type=options.OUTPUT, help="CSV file for the scores of every query; - for stdout."),
     option(
         "--curves",
@@ -77,6 +78,7 @@ def evaluate(
     undefined: str,
     random_orders: int | None,
     form: str,
+    interval: bool,
     per_query: Path | None,
     curves: Path | None,
     **own: Any,
@@ -121,7 +123,7 @@ def evaluate(
         sizes = problem.codes.n_bits if problem.ranking.by_radius else 0, problem.ranking.n_items
         _write_curves(curves, points, codes.stem if codes else "codes", sizes)
     is_stdout_taken = any(path and target_of(path) == STDOUT for path in outputs.values())
-    records = console.evaluation_records(evaluation, "documents" if run else "database")
+    records = console.evaluation_records(evaluation, "documents" if run else "database", with_interval=interval)
     echo(records.to_text(form), err=is_stdout_taken)
 
 

@@ -231,6 +231,17 @@ class Evaluation:
         return ByMetric({name: self._summary(name) for name in self.scores}, of_run=self.of_run)
 
     @property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """Ends of the 95 % interval of each mean for other queries like these; NaN of fewer than two queries.
+
+        Queries count as independent; it is too narrow if several belong together, such as those of one image.
+        """
+        from hashbench.scoring.intervals import mean_interval
+
+        ends = {name: mean_interval(scores.mean) for name, scores in self.scores.items()}
+        return ByMetric(ends, of_run=self.of_run)
+
+    @property
     def kind(self) -> IntArray:
         """The kind of each query, (n_queries,)."""
         n_queries = len(next(iter(self.scores.values())).mean)

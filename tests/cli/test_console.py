@@ -70,6 +70,21 @@ def test_csv_has_six_decimals():
     )
 
 
+def test_the_interval_of_a_mean_is_a_column_of_every_form():
+    one = evaluate(CODES, CODES, SameLabel(np.array([0, 1, 1, 0]), np.array([0, 1, 1, 0])), ["AP", "P@r0"])
+    low, high = one.intervals["AP"]
+    assert low < one.summary["AP"].mean < high
+    records = console.evaluation_records(one, with_interval=True)
+    assert records.to_text("csv").splitlines()[1].endswith(f",{low:.6f},{high:.6f}")
+    assert scores_in(records.to_text("json"))["AP"]["interval_high"] == high
+    header, _, line, *_ = records.to_text("table").splitlines()
+    assert (header.split()[-2:], line.split()[-2:]) == (["from", "to"], [f"{low:.4f}", f"{high:.4f}"])
+    rows = console.outcome_records([replace(outcome(), evaluation=one)], with_interval=True).to_text("csv")
+    assert rows.splitlines()[1].endswith(f",{round(low, 6)},{round(high, 6)}")
+    of_one_query = console.evaluation_records(scores(), with_interval=True).to_text("table")
+    assert of_one_query.splitlines()[2].split()[-2:] == ["-", "-"]
+
+
 def test_table_has_four_decimals_and_says_what_was_averaged():
     lines = console.evaluation_records(scores()).to_text("table").splitlines()
     assert lines[0].split() == ["metric", "mean", "tie_sd", "low", "high"]

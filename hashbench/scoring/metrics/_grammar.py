@@ -142,7 +142,7 @@ _OPTIONS_OF_RUNS = {"NDCG": "trec", "NDCG@k": "trec"}  # the defaults there, by 
 _DIVISORS = {"AP@k:relevant": "in trec_eval it is {}", "AP@k:capped": "in sentence-transformers {}"}
 _LINEAR = "in trec_eval and scikit-learn it is {}"
 _ELSEWHERE = {  # spellings that have another meaning in use: the metrics that they are there
-    "Recall@k": {"Hit@k": "in metric learning it is {}", "R@k:capped": "capped, as in BEIR, it is {}"},
+    "Recall@k": {"Hit@k": "in metric learning it is {}"},
     "Hits@k": {"R@k": "in link prediction, which ranks relevant items one by one, {} comes nearest"},
     "mAP@k": _DIVISORS,
     "MAP@k": _DIVISORS,
@@ -157,7 +157,6 @@ _ELSEWHERE_OF_RUNS = _ELSEWHERE | {  # the same in runs, where others use hashbe
 }
 _IN_WORDS = {  # metrics that share a spelling
     "R@k": "share of the relevant items found",
-    "R@k:capped": "share of k relevant items at most",
     "Hit@k": "any relevant item found",
     "AP@k": "divided by the relevant items in the first k",
     "AP@k:relevant": "divided by all relevant items",
