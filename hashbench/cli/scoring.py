@@ -138,7 +138,7 @@ def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[
 
 @cloup.command()
 @inputs.CODES
-@inputs.own_codes_group(inputs.BITS, inputs.EXCLUDE_SELF, constraint=options.NotWith("CODES.h5"))
+@inputs.own_codes_group(inputs.BITS, inputs.EXCLUDE_SELF, inputs.QUERY_OUTPUTS, constraint=options.NotWith("CODES.h5"))
 @inputs.relevance_group(options.NotWith("CODES.h5"))
 @option_group(
     "What to look for",
@@ -147,7 +147,8 @@ def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[
         "--metric",
         metavar="METRIC",
         required=True,
-        help="Recall to reach after re-ranking, such as R@10: the share of a query's relevant items, at most k.",
+        help="Recall to reach after re-ranking, such as R@10: the share of a query's relevant items, at most k. With "
+        "R@10:dot, candidates are the nearest to the real-valued outputs of queries.",
     ),
     option(
         "--wanted-recall",
@@ -161,7 +162,7 @@ def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[
 def candidates(
     codes: Path | None, dataset: str | None, metric: str, wanted_recall: tuple[float, ...], form: str, **own: Any
 ) -> None:
-    """Count how many candidates by Hamming distance a two-stage search must fetch for a recall after re-ranking.
+    """Count how many candidates a two-stage search must fetch for a recall after re-ranking.
 
     \b
     hashbench candidates CODES.h5 --metric R@10 --wanted-recall .95
@@ -169,7 +170,7 @@ def candidates(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
     from hashbench.cli.progress import ProgressBar
-    from hashbench.scoring.candidates import check_wanted, count_candidates
+    from hashbench.scoring.candidates import check_wanted
     from hashbench.scoring.compilation import reporting_compilation
 
     check_wanted(metric, wanted_recall)
@@ -177,8 +178,8 @@ def candidates(
     with progress, reporting_compilation(progress.update):
         counting = {"cluster": options.cluster(), "on_progress": progress.update}
         problem = inputs.read_problem(codes, own, dataset, {}, **counting).problem
-        counts, evaluation = count_candidates(problem.codes, metric, wanted_recall, progress.update)
-    for note in [*problem.notes, *evaluation.notes]:
+        counts, evaluation = problem.candidates_and_scores(metric, wanted_recall, progress.update)
+    for note in evaluation.notes:
         click.echo(note, err=True)
     echo(console.candidate_records(counts, evaluation, metric).to_text(form))
 

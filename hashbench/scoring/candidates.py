@@ -1,7 +1,7 @@
 """How many candidates a two-stage search must fetch: the smallest number whose re-ranking reaches a recall."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -9,12 +9,12 @@ import numpy as np
 from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench._validation import refuse_fractions
 from hashbench.errors import HashbenchError
-from hashbench.scoring.evaluation import Evaluation, Summary
+from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.intervals import mean_interval
-from hashbench.scoring.metrics import checked_metrics
-from hashbench.scoring.ranking import score
+from hashbench.scoring.metrics import Metric, checked_metrics
+from hashbench.scoring.ranking import Ranking
 from hashbench.scoring.thresholds import count_kinds
 
 _ROUNDING = 1e-12  # of a mean over queries
@@ -56,31 +56,29 @@ class CandidateCount(NamedTuple):
 
 
 def count_candidates(
-    codes: HammingRanking, metric: str, wanted_recall: Sequence[float], on_progress: Progress = silent
-) -> tuple[list[CandidateCount], Evaluation]:
-    """Find the smallest number of candidates for each wanted recall, and its scores; see `Problem.candidates`."""
-    k = check_wanted(metric, wanted_recall)
-    refuse_fractions(codes.levels, f"R@{k}")  # before loops are compiled
-    counted = ((part.histogram, part.weights) for part in count_kinds(codes, on_progress))
-    steps = _Steps.of(counted, k)
+    ranking: Ranking, k: int, wanted_recall: Sequence[float], on_progress: Progress = silent
+) -> list[tuple[int, ...]]:
+    """Find the numbers of a `CandidateCount` for each wanted recall; see `Problem.candidates`."""
+    refuse_fractions(ranking.levels, f"R@{k}")  # before loops are compiled
+    steps = _Steps.of(_histograms(ranking, on_progress), k)
     curves = [*steps.recalls, *steps.interval_ends]
-    counts = [[steps.fewest(recall, k, wanted) for recall in curves] for wanted in wanted_recall]
-    recalls = checked_metrics([f"R@{n_candidates}" for n_candidates, *_ in counts], "skip")
-    evaluation = score(codes, recalls, "skip", on_progress=on_progress)
-    found = [
-        CandidateCount(wanted, *numbers, evaluation[f"R@{numbers[0]}"])
-        for wanted, numbers in zip(wanted_recall, counts, strict=True)
-    ]
-    return found, evaluation
+    return [tuple(steps.fewest(recall, k, wanted) for recall in curves) for wanted in wanted_recall]
 
 
-def check_wanted(metric: str, wanted_recall: Sequence[float]) -> int:
-    """Return the cutoff of ``R@k``; refuse other metrics, and recalls that are not above 0 and at most 1."""
+def _histograms(ranking: Ranking, on_progress: Progress) -> Iterator[tuple[TieHistogram, IntArray]]:
+    """Yield histograms of some queries, with the number of queries that each row stands for."""
+    if isinstance(ranking, HammingRanking):
+        for part in count_kinds(ranking, on_progress):
+            yield part.histogram, part.weights
+        return
+    for parts, counted in ranking.plan([]).parts(None, on_progress):
+        for histogram in (counted(part).histogram for part in parts):
+            yield histogram, np.ones(histogram.n_queries, dtype=np.int64)
+
+
+def check_wanted(metric: str, wanted_recall: Sequence[float]) -> Metric:
+    """Return the metric ``R@k``; refuse other metrics, and recalls that are not above 0 and at most 1."""
     (chosen,) = checked_metrics([metric], "skip")
-    if chosen.form:
-        raise HashbenchError(
-            f"candidates are counted by Hamming distance, got metric {metric!r}; leave :{chosen.form} out."
-        )
     if chosen.family.pattern != "R@k":
         raise HashbenchError(f"candidates are counted for a recall such as R@10, got metric {metric!r}.")
     if not wanted_recall:
@@ -88,7 +86,7 @@ def check_wanted(metric: str, wanted_recall: Sequence[float]) -> int:
     for wanted in wanted_recall:
         if not (isinstance(wanted, int | float) and 0 < wanted <= 1):
             raise HashbenchError(f"the wanted recall is {wanted!r}, expected a number above 0 and at most 1.")
-    return int(chosen.arguments[0])
+    return chosen
 
 
 class _Steps(NamedTuple):

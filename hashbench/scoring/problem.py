@@ -15,7 +15,7 @@ from hashbench._validation import as_array, check_choice, refuse_fractions
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError, counted, needing
-from hashbench.scoring.candidates import CandidateCount, count_candidates
+from hashbench.scoring.candidates import CandidateCount, check_wanted, count_candidates
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.counting import SliceableCodes
 from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS, Evaluation, OrderEffect, suited
@@ -367,22 +367,26 @@ class Problem:
             metric.check_levels(self.ranking.levels)
         if random_orders:
             check_orders(random_orders, asked)
-        outputs, notes = cast("FloatArray", self.query_outputs), self.notes
+        notes = self.notes
         if by_outputs:
-            notes += notes_on_signs(outputs, self.codes.query, self.codes.n_bits)
+            notes += notes_on_signs(cast("FloatArray", self.query_outputs), self.codes.query, self.codes.n_bits)
         evaluation = score(self.ranking, chosen, undefined, random_orders, on_progress)
         notes += [*evaluation.notes, *left_out]
         others = []
         for form in dict.fromkeys(metric.form for metric in asked if metric not in chosen):
             of_form = [metric.without_form() for metric in asked if metric.form == form]
-            distance = AsymmetricDistance(outputs, np.asarray(self.codes.database[:]), self.codes.n_bits, form)
-            ranking = RealRanking(distance, self.codes.relevance, self.codes.plan(chosen).rows)
-            scored = score(ranking, of_form, undefined, random_orders, on_progress)
+            scored = score(self._asymmetric(form, chosen), of_form, undefined, random_orders, on_progress)
             effects = {name: OrderEffect(0.0, parts.tie_sd) for name, parts in scored.scores.items()}
             effects |= scored.order_effects
             effects = {name: effect._replace(kinds=scored.kind) for name, effect in effects.items()}
             others.append(replace(scored, order_effects=effects))
         return replace(_united(evaluation, others, asked), notes=notes, queries=self.queries)
+
+    def _asymmetric(self, form: str, others: Sequence[Metric]) -> RealRanking:
+        """Return the ranking of the codes by the outputs of queries; ``others`` are metrics by Hamming distance."""
+        codes, outputs = self.codes, cast("FloatArray", self.query_outputs)
+        distance = AsymmetricDistance(outputs, np.asarray(codes.database[:]), codes.n_bits, form)
+        return RealRanking(distance, codes.relevance, codes.plan(others).rows)
 
     def curves(self, on_progress: Progress = silent) -> pd.DataFrame:
         """Compute precision-recall curves.
@@ -450,14 +454,15 @@ class Problem:
     def candidates(
         self, metric: str, wanted_recall: float | Sequence[float], *, on_progress: Progress = silent
     ) -> list[CandidateCount]:
-        """Find the smallest number of candidates by Hamming distance whose re-ranking reaches a recall.
+        """Find the smallest number of candidates whose re-ranking reaches a recall.
 
         Parameters
         ----------
         metric : str
-            ``R@k``, such as ``R@10``: the share of a query's relevant items, at most k of them, among the first k of
-            the re-ranked candidates. The relevant items are taken to be the nearest by the distance that re-ranks, as
-            true neighbours are.
+            ``R@k``, such as ``R@10`` for candidates by Hamming distance, or ``R@10:dot`` for those by the inner product
+            of the codes with ``query_outputs``: the share of a query's relevant items, at most k of them, among the
+            first k of the re-ranked candidates. The relevant items are taken to be the nearest by the distance that
+            re-ranks, as true neighbours are.
         wanted_recall : float or sequence of float
             Recalls to reach, above 0 and at most 1.
         on_progress : callable, optional
@@ -486,9 +491,26 @@ class Problem:
         >>> [(count.n_candidates, count.fewest, count.most) for count in problem.candidates("R@2", [0.6, 0.9])]
         [(2, 2, 3), (3, 2, 3)]
         """
-        wanted = np.atleast_1d(wanted_recall).tolist()
         with reporting_compilation():
-            return count_candidates(self.codes, metric, wanted, on_progress)[0]
+            return self.candidates_and_scores(metric, np.atleast_1d(wanted_recall).tolist(), on_progress)[0]
+
+    def candidates_and_scores(
+        self, metric: str, wanted_recall: Sequence[float], on_progress: Progress = silent
+    ) -> tuple[list[CandidateCount], Evaluation]:
+        """Return `candidates` with the evaluation of their recalls."""
+        chosen = check_wanted(metric, wanted_recall)
+        form = f":{chosen.form}" if chosen.form else ""
+        if form and self.query_outputs is None:
+            raise chosen.lacks_outputs()
+        ranking = self._asymmetric(chosen.form, []) if form else self.codes
+        counts = count_candidates(ranking, int(chosen.arguments[0]), wanted_recall, on_progress)
+        names = [f"R@{n_candidates}{form}" for n_candidates, *_ in counts]
+        evaluation = self.evaluate(names, on_progress=on_progress)
+        found = [
+            CandidateCount(wanted, *numbers, evaluation[name])
+            for wanted, numbers, name in zip(wanted_recall, counts, names, strict=True)
+        ]
+        return found, evaluation
 
 
 def _united(evaluation: Evaluation, others: Sequence[Evaluation], metrics: Sequence[Metric]) -> Evaluation:

@@ -127,3 +127,18 @@ def test_queries_that_are_the_items_are_left_out_of_their_own_candidates():
 def test_a_cutoff_beyond_the_database_takes_all_of_it():
     (count,) = hashbench.Problem.of_codes(query, database, relevance).candidates("R@1000", 0.5)
     assert count[1:4] == (N_DATABASE,) * 3
+
+
+def test_candidates_by_real_valued_queries_are_those_of_their_recall():
+    outputs = rng.normal(size=query.shape) * 0.5 + np.where(query, 1.0, -1.0)
+    outputs = np.abs(outputs) * np.where(query, 1, -1)
+    problem = hashbench.Problem.of_codes(query, database, relevance, query_outputs=outputs)
+    by_dot = -np.rint((outputs @ (2.0 * database - 1).T) * 2**20)
+    curves = recall_curves(relevance, by_dot)
+    for count in problem.candidates("R@5:dot", WANTED):
+        numbers = count.n_candidates, count.fewest, count.most
+        assert numbers == tuple(smallest(curve, count.wanted) for curve in curves)
+        assert count.n_candidates_low <= count.n_candidates <= count.n_candidates_high
+        assert count.recall == problem.evaluate([f"R@{count.n_candidates}:dot"])[f"R@{count.n_candidates}:dot"]
+    with pytest.raises(HashbenchError, match="R@5:dot compares codes with the real-valued outputs of queries"):
+        hashbench.Problem.of_codes(query, database, relevance).candidates("R@5:dot", 0.5)

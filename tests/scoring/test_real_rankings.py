@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.metrics import average_precision_score
 
-from hashbench import Problem, evaluate, evaluate_ranking
+from hashbench import evaluate, evaluate_ranking
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.one_job import finish
@@ -232,11 +232,6 @@ def test_what_does_not_fit_is_refused(change, words):
     given = {"metrics": ["AP:dot"], "query_outputs": np.ones((2, 3)), **change}
     with pytest.raises(HashbenchError, match=words):
         evaluate(np.ones((2, 3)), np.ones((4, 3)), ([0, 1], [0, 1, 0, 1]), **given)
-
-
-def test_candidates_by_outputs_are_refused():
-    with pytest.raises(HashbenchError, match="candidates are counted by Hamming distance"):
-        Problem.of_codes([[0, 0]], [[0, 0], [1, 1]], [[1, 0]]).candidates("R@2:dot", 0.5)
 
 
 @pytest.mark.usefixtures("digits_data")
