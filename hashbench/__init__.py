@@ -60,7 +60,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.scoring.problem": ("Problem", "evaluate"),
     "hashbench.scoring.runs": ("evaluate_run",),
     "hashbench.scoring.scorer": ("scorer",),
-    "hashbench.scoring.thresholds": ("Match", "Thresholds", "pair_thresholds"),
+    "hashbench.scoring.thresholds": ("Match", "PairDifference", "Thresholds", "compare_pairs", "pair_thresholds"),
     "hashbench.sources.download": ("Needed", "demand", "fetch"),
     "hashbench.sources.features.extraction": ("extract",),
     "hashbench.sources.run_files": ("read_qrels", "read_run"),
@@ -129,7 +129,9 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     from hashbench.scoring.scorer import scorer as scorer
     from hashbench.scoring.thresholds import (
         Match as Match,
+        PairDifference as PairDifference,
         Thresholds as Thresholds,
+        compare_pairs as compare_pairs,
         pair_thresholds as pair_thresholds,
     )
     from hashbench.sources.download import Needed as Needed, demand as demand, fetch as fetch

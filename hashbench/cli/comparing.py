@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hashbench.pipeline.own_codes import TwoCodes
 
 _OWN = options.OnlyWith("--database-codes")
+_RELEVANCE = ("--query-labels", "--database-labels", "--coarse", "--affinity", "--groups", "--junk-label")
 
 
 @cloup.command()
@@ -30,7 +31,8 @@ _OWN = options.OnlyWith("--database-codes")
         "--by",
         type=Choice(["query", "class"]),
         default="query",
-        help="What the interval generalises to: other queries, or other classes of queries (not for saved codes).",
+        help="What the interval generalises to: other queries, or other classes of queries, where queries of one class "
+        "belong together, such as copies of one image (not for rows of saved codes).",
     ),
     options.RESULTS,
 )
@@ -43,6 +45,22 @@ _OWN = options.OnlyWith("--database-codes")
 @inputs.own_codes_group(constraint=options.NotWith("--qrels"), may_be_several=False)
 @inputs.relevance_group(_OWN)
 @option_group("Queries of codes", inputs.EXCLUDE_SELF, inputs.UNDEFINED_QUERIES)
+@option_group(
+    "Labelled pairs of codes",
+    option(
+        "--pairs",
+        type=options.FILE,
+        help="Table of labelled pairs, as for `hashbench thresholds`: codes, of any two lengths, are compared by them.",
+    ),
+    option(
+        "--fpr",
+        type=options.Number(0, 1),
+        multiple=True,
+        help="False positive rate at which recalls are compared, repeatable.",
+        show_default="0.001",
+    ),
+    constraint=_OWN,
+)
 @option_group("Output", options.output_format("table", "csv", "json", "markdown"))
 def compare(
     names: tuple[str, ...],
@@ -54,6 +72,8 @@ def compare(
     n_bits: tuple[int, ...],
     qrels: Path | None,
     undefined: str,
+    pairs: Path | None,
+    fpr: tuple[float, ...],
     form: str,
     **own: Any,
 ) -> None:
@@ -66,17 +86,30 @@ def compare(
 
     Two CODES.h5, or your own codes and OTHER, are compared bit by bit, and by score: such as before and after an
     upgrade. OTHER is the folder with files of the same names, or one file with queries and database; without labels,
-    only the bits are compared. Two run files need --qrels.
+    only the bits are compared. With --pairs, codes are compared by labelled pairs. Two run files need --qrels.
 
     \b
     hashbench compare itq lsh --dataset digits
     hashbench compare old.h5 new.h5
     hashbench compare new --query-codes old/q.npy --database-codes old/d.npy --dataset vectors
+    hashbench compare phash.csv --database-codes dhash.csv --pairs pairs.csv
     hashbench compare one.run other.run --qrels qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     are_codes = own["query_codes"] is not None or own["database_codes"] is not None
     are_files = len(names) == 2 and all(Path(name).suffix.lower() in (".h5", ".hdf5") for name in names)
-    kind = "two runs" if qrels else "codes" if are_codes else "two CODES.h5" if are_files else "methods"
+    if fpr and not pairs:
+        raise click.UsageError("--fpr goes with --pairs.")
+    kind = (
+        "two runs"
+        if qrels
+        else "pairs of codes"
+        if pairs
+        else "codes"
+        if are_codes
+        else "two CODES.h5"
+        if are_files
+        else "methods"
+    )
     _refuse_strays(kind)
     if not (are_codes or are_files or qrels):
         if any(Path(name).is_file() for name in names):
@@ -86,7 +119,7 @@ def compare(
             )
         _compare_rows(names, datasets, features, by, results, metrics, n_bits, form)
         return
-    if form == "csv":
+    if form == "csv" and pairs is None:
         raise click.UsageError("codes and runs are compared in several tables, which --format csv cannot hold.")
     if len(names) != (1 if are_codes else 2):
         raise click.UsageError(f"{'give OTHER, one name' if are_codes else 'give two files'}, got {len(names)} names.")
@@ -96,7 +129,10 @@ def compare(
         _compare_runs(names, qrels, metrics, undefined, form, exclude_self=own["exclude_self"])
     else:
         own |= {"n_bits": next(iter(n_bits), None)}
-        _compare_codes(names, next(iter(datasets), None), own, metrics, undefined, form)
+        if pairs is not None:
+            _compare_pairs(names[0], own, pairs, fpr or (0.001,), form)
+            return
+        _compare_codes(names, next(iter(datasets), None), own, metrics, undefined, form, by_class=by == "class")
 
 
 def _refuse_strays(kind: str) -> None:
@@ -105,8 +141,9 @@ def _refuse_strays(kind: str) -> None:
     strays = {
         "methods": of_files | {"--undefined"},
         "two runs": of_rows | {"--dataset", "--bits"},
-        "codes": of_rows,
-        "two CODES.h5": of_rows | of_files | {"--bits"},
+        "codes": of_rows - {"--by"},
+        "pairs of codes": of_rows | {"--dataset", "--metric", "--undefined", "--exclude-self", *_RELEVANCE},
+        "two CODES.h5": of_rows - {"--by"} | of_files | {"--bits"},
     }[kind]
     for name in options.typed(click.get_current_context().command.params):
         if name in strays:
@@ -161,6 +198,8 @@ def _compare_codes(
     metrics: tuple[str, ...],
     undefined: str,
     form: str,
+    *,
+    by_class: bool,
 ) -> None:
     """Print how far other codes of the same items differ, what a mixture scores, and which scores higher."""
     from hashbench.cli import console
@@ -178,8 +217,24 @@ def _compare_codes(
         scored = [*two.evaluations(chosen, undefined, progress.update)]
     for note in dict.fromkeys(note for _, evaluation in scored for note in evaluation.notes):
         click.echo(note, err=True)
-    answers = each_difference(scored[0][1], scored[-1][1], two.names) if scored else {}
+    answers = each_difference(scored[0][1], scored[-1][1], two.names, by_class=by_class) if scored else {}
     echo(console.drift_records(two.drifts(), scored, answers).to_text(form))
+
+
+def _compare_pairs(other: str, own: dict[str, Any], pairs: Path, rates: tuple[float, ...], form: str) -> None:
+    """Print how far two codes differ over labelled pairs, with intervals over other items."""
+    from hashbench.cli import console
+    from hashbench.pipeline.own_codes import OwnFiles, count_pairs_file, other_files
+    from hashbench.scoring.thresholds import compare_pairs
+
+    own = {**own, "query_codes": own["query_codes"] or own["database_codes"]}
+    files = OwnFiles(**own, needs_relevance=False)
+    others = other_files(files, other)
+    found = [count_pairs_file(one, pairs, held_out=False) for one in (files, others)]
+    for note in found[0].notes:
+        click.echo(note, err=True)
+    names = Path(files.database_codes).name, Path(others.database_codes).name
+    echo(console.pair_records(compare_pairs(*found, rates), names, found[0].units).to_text(form))
 
 
 def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any], *, is_asked: bool) -> "TwoCodes":

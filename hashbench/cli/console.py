@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.candidates import CandidateCount
     from hashbench.scoring.code_statistics import Drift
     from hashbench.scoring.evaluation import Evaluation
+    from hashbench.scoring.thresholds import PairDifference
 
 _SHOWN_BITS = 3  # that differ most
 _MEAN, _RANGE = "mean {mean:score} | tie_sd {tie_sd:.5f}", "low {low:score} | high {high:score}"  # columns
@@ -137,6 +138,23 @@ def candidate_records(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
     ]
     fields = [*counts[0]._fields[:-1], *counts[0].recall.by_name]
     return Records([Table(columns, rows), "\n".join(notes)], content, rows, fields, decimals=6)
+
+
+def pair_records(differences: Sequence["PairDifference"], names: tuple[str, str], units: str) -> Records:
+    """Return how far two codes differ over labelled pairs, to print."""
+    first, second = names if names[0] != names[1] else ("these", "other")
+    columns = (
+        f"statistic | {first} {{first:score}} | {second} {{second:score}} | difference {{value:+.4f}} | "
+        "from {low:+.4f} | to {high:+.4f} | shown"
+    )
+    rows = [one._asdict() | {"shown": "yes" if one.is_shown else "no"} for one in differences]
+    notes = [
+        f"from, to: the 95 % interval of the difference, for others like these {units}, whose pairs depend on each "
+        "other.",
+        "shown: whether this interval excludes 0.",
+    ]
+    content = [one._asdict() | {"is_shown": one.is_shown} for one in differences]
+    return Records([Table(columns, rows), "\n".join(notes)], content, rows, decimals=6)
 
 
 def drift_records(

@@ -641,18 +641,36 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
     return corrected
 
 
-def each_difference(first: Evaluation, second: Evaluation, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+def each_difference(
+    first: Evaluation, second: Evaluation, names: tuple[str, ...], *, by_class: bool = False
+) -> dict[str, dict[str, Any]]:
     """Compare two evaluations without seeds metric by metric, each without the others; several are corrected together.
 
-    Where there is no interval, a sentence says why, and the numbers are None.
+    With ``by_class``, queries with the same labels belong together, and intervals are about other classes. Where there
+    is no interval, a sentence says why, and the numbers are None.
     """
     pair = names[0], names[1]
-    parts = "value", "low", "high", "p", "p_holm", "freedom", "tie_sd", "n_queries", "n_distinct", "is_shown"
+    if by_class and first.alike is None:
+        raise HashbenchError("the classes of queries are not known here; give --query-labels, or leave --by class out.")
+    clusters = first.alike if by_class else None
+    parts = (
+        "value",
+        "low",
+        "high",
+        "p",
+        "p_holm",
+        "freedom",
+        "tie_sd",
+        "n_queries",
+        "n_distinct",
+        "n_clusters",
+        "is_shown",
+    )
     found: dict[str, Difference | HashbenchError] = {}
     for metric in first.scores:
         one, other = (replace(scored, scores={metric: scored.scores[metric]}) for scored in (first, second))
         try:
-            found[metric] = compare(one, other, names=pair, draws_nothing=pair)[metric]
+            found[metric] = compare(one, other, names=pair, draws_nothing=pair, clusters=clusters)[metric]
         except HashbenchError as error:
             found[metric] = error
     differences = iter(corrected([one for one in found.values() if isinstance(one, Difference)]))

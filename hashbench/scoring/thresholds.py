@@ -315,6 +315,112 @@ class Thresholds:
         return f"<Thresholds of {self.n_bits} bits; {pairs}, uAP {self.uap.mean:.4f}>"
 
 
+class PairDifference(NamedTuple):
+    """How far two codes of the same items differ in what all pairs together say.
+
+    Parameters
+    ----------
+    statistic : str
+        ``uAP``, or ``recall at false positive rate 0.001``.
+    first, second : float
+        The value of either code.
+    value : float
+        The first less the second.
+    low, high : float
+        95 % interval of ``value`` for other items or classes like these, whose pairs depend on each other.
+    """
+
+    statistic: str
+    first: float
+    second: float
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.low > 0 or self.high < 0
+
+
+def compare_pairs(first: Thresholds, second: Thresholds, rates: Sequence[float] = (0.001,)) -> list[PairDifference]:
+    """Compare two codes of the same pairs: uAP, and the recall at false positive rates.
+
+    Parameters
+    ----------
+    first, second : Thresholds
+        Of the same pairs, which may have codes of different lengths.
+    rates : sequence of float
+        False positive rates, from 0 to 1. Between two radii, the recall is interpolated: it is that of a random part of
+        the pairs at the farther one.
+
+    Returns
+    -------
+    list of PairDifference
+        With intervals by the jackknife: each class, or each hundredth of the items, is left out in turn.
+
+    Raises
+    ------
+    HashbenchError
+        If the pairs differ, or none is relevant or none is irrelevant.
+
+    Examples
+    --------
+    >>> pairs = [[0, 1, 1], [2, 3, 0], [0, 2, 0], [1, 3, 0]]
+    >>> codes, others = [[0, 0], [0, 0], [1, 1], [0, 1]], [[0, 0], [1, 1], [1, 1], [0, 1]]
+    >>> compare_pairs(pair_thresholds(codes, codes, pairs), pair_thresholds(others, others, pairs))[0][:4]
+    ('uAP', 1.0, 0.25, 0.75)
+    """
+    for rate in rates:
+        _check_share(rate, "a false positive rate")
+    counts = (first.n_relevant, first.n_irrelevant), (second.n_relevant, second.n_irrelevant)
+    if counts[0] != counts[1] or first.units != second.units or len(first.by_group) != len(second.by_group):
+        raise HashbenchError(
+            f"the pairs differ: {counts[0][0]:,} relevant and {counts[0][1]:,} others of {first.units}, and "
+            f"{counts[1][0]:,} and {counts[1][1]:,} of {second.units}. Count the same pairs of both codes."
+        )
+    if not all(counts[0]):
+        raise HashbenchError("all pairs are relevant, or none is, so that codes cannot be compared by them.")
+    found = []
+    of_both = [_statistics(each, rates) for each in (first, second)]
+    for name, *values in zip(
+        ["uAP", *(f"recall at false positive rate {rate:g}" for rate in rates)], *of_both, strict=True
+    ):
+        difference = values[0] - values[1]  # of all pairs, then without each group
+        low, high = _jackknife(difference[0], difference[1:], first.n_independent)
+        found.append(PairDifference(name, float(values[0][0]), float(values[1][0]), float(difference[0]), low, high))
+    return found
+
+
+def _statistics(found: Thresholds, rates: Sequence[float]) -> list[FloatArray]:
+    """Return uAP and the recall at each rate, (1 + n_groups,) each: of all pairs, and without those of each group."""
+    all_pairs = np.stack([found.n_false, found.n_true])
+    counts = np.concatenate([all_pairs[None], all_pairs - found.by_group])  # (1 + n_groups, 2, n_bits + 1)
+    uap = get_metric("AP").scores(TieHistogram(counts)).mean
+    false, true = np.moveaxis(np.cumsum(counts, axis=2) / np.maximum(counts.sum(axis=2, keepdims=True), 1), 1, 0)
+    recalls = []
+    for rate in rates:
+        after = (false > rate).argmax(axis=1)  # the first radius beyond the rate, 0 if there is none
+        rows, is_last = np.arange(len(counts)), ~(false > rate).any(axis=1)
+        before_false, before_true = (np.where(after > 0, part[rows, after - 1], 0.0) for part in (false, true))
+        step = (rate - before_false) / np.maximum(false[rows, after] - before_false, np.finfo(float).tiny)
+        recalls.append(np.where(is_last, 1.0, before_true + step * (true[rows, after] - before_true)))
+    return [uap, *recalls]
+
+
+def _jackknife(value: float, without: FloatArray, n_independent: int) -> tuple[float, float]:
+    """Return the 95 % interval of a value, given those without each group."""
+    if n_independent < 2:
+        return float("nan"), float("nan")
+    with needing("the interval of a difference"):
+        from scipy.special import stdtrit
+
+    n_groups = len(without)
+    variance = (n_groups - 1) / n_groups * float(((without - without.mean()) ** 2).sum())
+    half = float(stdtrit(n_independent - 1, 0.975)) * math.sqrt(variance)
+    return value - half, value + half
+
+
 def _check_share(share: float, what: str) -> None:
     if not (isinstance(share, Real) and 0 <= share <= 1):
         raise HashbenchError(f"{what} is a share from 0 to 1, such as 0.001, got {share!r}.")

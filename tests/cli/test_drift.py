@@ -14,6 +14,7 @@ from hashbench.scoring.comparison import holm
 from hashbench.store import hdf5
 
 N_BITS = 12
+AGES = ("old", "new")
 
 
 @pytest.fixture
@@ -176,3 +177,19 @@ def test_a_metric_without_an_interval_says_so_and_leaves_the_others(hashbench, a
     done = hashbench(*IN_FOLDERS, *one)
     assert done.exit_code == 0, done.stderr
     assert "AP: no interval: AP is defined for 1 query" in " ".join(done.stdout.split())
+
+
+def test_codes_are_compared_by_labelled_pairs_and_by_class(hashbench, arrays):
+    rows = [(i, j, int(arrays["dl"][i] == arrays["dl"][j])) for i in range(60) for j in range(i)]
+    Path("pairs.csv").write_text("one,other,same\n" + "".join(f"{i},{j},{same}\n" for i, j, same in rows))
+    np.save("short.npy", arrays["new-d"][:, :9])
+    content = printed(hashbench, "compare", "short.npy", "--database-codes", "old/d.npy", "--pairs", "pairs.csv")
+    of_both = [package.pair_thresholds(codes, codes, rows) for codes in (arrays["old-d"], arrays["new-d"][:, :9])]
+    for found, expected in zip(content, package.compare_pairs(*of_both), strict=True):
+        assert expected._asdict().items() <= found.items()
+    scored = [
+        package.evaluate(arrays[f"{age}-q"], arrays[f"{age}-d"], (arrays["ql"], arrays["dl"]), ["AP"]) for age in AGES
+    ]
+    expected = package.compare(*scored, clusters=arrays["ql"])["AP"]
+    found = printed(hashbench, *IN_FOLDERS, *OF_LABELS, "--by", "class")["differences"]["AP"]
+    assert (found["low"], found["high"], found["n_clusters"]) == pytest.approx((expected.low, expected.high, 4))

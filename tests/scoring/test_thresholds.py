@@ -5,7 +5,8 @@ import pytest
 from helpers import oracles
 from helpers.affinity_examples import N_BITS, RULES, database, query
 from helpers.slices import in_slices
-from sklearn.metrics import f1_score, precision_score, recall_score
+from scipy.stats import t
+from sklearn.metrics import f1_score, precision_score, recall_score, roc_curve
 
 import hashbench
 from hashbench import HashbenchError
@@ -218,3 +219,64 @@ def test_without_relevant_or_irrelevant_pairs_shares_are_unknown():
     )
     assert (everything.precision, everything.recall) == (1, 1)
     assert np.isnan([everything.fpr, everything.fpr_low]).all()
+
+
+def of_pairs(codes, pairs):
+    return hashbench.pair_thresholds(codes, codes, pairs)
+
+
+def test_two_codes_are_compared_by_roc_and_average_precision_over_the_same_pairs():
+    rng = np.random.default_rng(0)
+    codes, others = rng.random((30, 12)) < 0.5, rng.random((30, 20)) < 0.5
+    pairs = np.array([(i, j, (i + j) % 3 == 0) for i in range(30) for j in range(i)])
+    uap, recall = hashbench.compare_pairs(of_pairs(codes, pairs), of_pairs(others, pairs), [0.1])
+    for place, of_items in (("first", codes), ("second", others)):
+        distance = (of_items[pairs[:, 0]] != of_items[pairs[:, 1]]).sum(axis=1)
+        orders = [pairs[np.lexsort((rng.random(len(pairs)), distance)), 2] for _ in range(3000)]
+        precisions = [(np.cumsum(order) / np.arange(1, len(order) + 1))[order > 0].mean() for order in orders]
+        assert getattr(uap, place) == pytest.approx(np.mean(precisions), abs=0.002)
+        false, true, _ = roc_curve(pairs[:, 2], -distance, drop_intermediate=False)
+        assert getattr(recall, place) == pytest.approx(np.interp(0.1, false, true))
+    for found in (uap, recall):
+        assert found.value == pytest.approx(found.first - found.second)
+        assert found.low < found.value < found.high
+        assert found.is_shown == (found.low > 0 or found.high < 0)
+
+
+def test_the_interval_of_a_difference_is_that_of_leaving_each_item_out():
+    rng = np.random.default_rng(1)
+    codes, others = rng.random((15, 12)) < 0.5, rng.random((15, 12)) < 0.5
+    pairs = np.array([(i, j, i // 3 == j // 3) for i in range(15) for j in range(i)])
+
+    def difference(chosen):
+        return hashbench.compare_pairs(of_pairs(codes, chosen), of_pairs(others, chosen))[0]
+
+    without = np.array([difference(pairs[(pairs[:, :2] != item).all(axis=1)]).value for item in range(15)])
+    found = difference(pairs)
+    half = t.ppf(0.975, 14) * np.sqrt(14 / 15 * ((without - without.mean()) ** 2).sum())
+    assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half))
+
+
+def test_intervals_of_differences_hold_for_other_items():
+    rng, held, values = np.random.default_rng(2), [], []
+    for _ in range(60):
+        labels = np.repeat(np.arange(25), 3)
+        load = rng.normal(size=(25, 1))[labels]
+        base = (rng.random((25, 16)) < 0.5)[labels]
+        found = [base ^ (rng.random((75, 16)) < 1 / (1 + np.exp(shift - load))) for shift in (2.0, 1.6)]
+        pooled = [hashbench.Problem.of_codes(c, c, (labels, labels), exclude_self=True).thresholds() for c in found]
+        _, recall = hashbench.compare_pairs(*pooled, rates=[0.01])
+        values.append(recall.value)
+        held.append((recall.low, recall.high))
+    true = np.mean(values)
+    assert 0.88 <= np.mean([low <= true <= high for low, high in held]) <= 1
+
+
+def test_pairs_that_differ_are_not_compared():
+    codes, pairs = np.eye(4, dtype=bool), np.array([[0, 1, 1], [1, 2, 0], [2, 3, 1]])
+    with pytest.raises(HashbenchError, match="the pairs differ: 2 relevant and 1 others of 4 items, and 1 and 1 of 3"):
+        hashbench.compare_pairs(of_pairs(codes, pairs), of_pairs(codes, pairs[:2]))
+    with pytest.raises(HashbenchError, match="all pairs are relevant, or none is"):
+        hashbench.compare_pairs(*2 * [of_pairs(codes, pairs[::2])])
+    with pytest.raises(HashbenchError, match="a false positive rate is a share from 0 to 1"):
+        hashbench.compare_pairs(*2 * [of_pairs(codes, pairs)], rates=[2])
