@@ -112,6 +112,15 @@ class Arrays(DatasetAdapter):
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
             params = distance_rule(features[measured])["rule_params"]
             protocol += f"; levels by percentiles of the distances between {len(measured):,} training items"
+        if own.dimensions is not None:
+            n_all = 0 if features is None else features.shape[1]
+            if features is None or own.dimensions > n_all:
+                has = "images only" if features is None else f"features of {n_all:,} dimensions"
+                raise HashbenchError(
+                    f"--dimensions is {own.dimensions}, and these are {has}; give no more than there are."
+                )
+            items["features"] = features[:, : own.dimensions]
+            protocol += f"; methods get the first {own.dimensions:,} of {n_all:,} dimensions"
         return Dataset(
             name=own.name,
             query=query,

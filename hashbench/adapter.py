@@ -31,6 +31,8 @@ class OwnData:
         Of the items as near as the last neighbour, whether the ``first`` in the database are relevant, or ``all``.
     true_distance : str, optional
         Distance between the features: ``cosine`` or ``dot``, by default ``euclidean``.
+    dimensions : int, optional
+        Number of the features that methods get, the first ones; neighbours are those by all features.
     n_queries, n_train : int, optional
         Number of items to draw regardless of labels.
     queries_per_label, train_per_label : int, optional
@@ -60,6 +62,7 @@ class OwnData:
     neighbours: int | None = None
     neighbour_ties: str = "first"
     true_distance: str | None = None
+    dimensions: int | None = None
     n_queries: int | None = None
     n_train: int | None = None
     queries_per_label: int | None = None

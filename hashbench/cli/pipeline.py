@@ -81,6 +81,13 @@ _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
         help="Which items as near as the last neighbour are relevant: the first in the database, or all.",
     ),
     option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between features."),
+    option(
+        "--dimensions",
+        type=_COUNT,
+        show_default="all",
+        help="Number of dimensions that methods get, the first ones, as of truncated embeddings. Neighbours are those "
+        "by all dimensions.",
+    ),
     option("--queries", "n_queries", type=_COUNT, show_default="a tenth, up to 1,000", help="Queries to draw."),
     option("--train", "n_train", type=_COUNT, show_default="the whole database", help="Training items to draw."),
     option("--queries-per-label", type=_COUNT, help="Queries to draw for each label."),

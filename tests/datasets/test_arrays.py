@@ -167,6 +167,19 @@ def test_all_items_as_near_as_the_last_neighbour_can_be_relevant(prepare, save):
     np.testing.assert_array_equal(prepare(*own, "--neighbour-ties", "first")[0].neighbours[0], [0, 1])
 
 
+def test_methods_get_the_first_dimensions_and_neighbours_are_by_all(prepare, save, hashbench):
+    items, own = save("X", X), ("--neighbours", 5, "--queries", 9)
+    whole, _ = prepare(items, *own)
+    first, shown = prepare(items, *own, "--dimensions", 2)
+    np.testing.assert_array_equal(first.neighbours, whole.neighbours)
+    np.testing.assert_array_equal(first.features, X[:, :2].astype(np.float32))
+    assert f"methods get the first 2 of {X.shape[1]} dimensions" in " ".join(shown.split())
+    assert first.fingerprint != whole.fingerprint
+    refused = hashbench("prepare", "--from", items, "--name", "none", *own, "--dimensions", X.shape[1] + 1)
+    assert refused.exit_code == 1
+    assert f"and these are features of {X.shape[1]} dimensions; give no more than there are" in refused.stderr
+
+
 @pytest.mark.parametrize("ties", ["first", "all"])
 def test_scores_by_the_true_distance_say_what_counts_at_a_tie_of_the_last_neighbour(
     prepare, save, hashbench, tmp_path, ties

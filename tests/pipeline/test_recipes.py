@@ -41,6 +41,7 @@ EXAMPLES = {  # of the field of `OwnData`
     "neighbours": f"{ITEMS} --neighbours 3",
     "neighbour_ties": f"{ITEMS} --neighbours 3 --neighbour-ties all",
     "true_distance": f"{ITEMS} --neighbours 3 --true-distance cosine",
+    "dimensions": f"{ITEMS} --neighbours 3 --dimensions 2",
     "n_queries": f"{LABELLED} --queries 9",
     "n_train": f"{LABELLED} --train 20",
     "queries_per_label": f"{LABELLED} --queries-per-label 2",
