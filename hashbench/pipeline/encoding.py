@@ -22,8 +22,8 @@ from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import ImageFiles, image_files
 from hashbench.store.artifact import read_record
 from hashbench.store.files import file_behind, replacing
+from hashbench.store.hdf5 import Model, read_model
 from hashbench.store.inputs import reading
-from hashbench.store.models import Model, read_model
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod

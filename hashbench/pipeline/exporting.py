@@ -19,8 +19,8 @@ from hashbench.sources.array_files import split_spec
 from hashbench.store import hdf5
 from hashbench.store.artifact import read_record
 from hashbench.store.files import file_behind, replacing
+from hashbench.store.hdf5 import SUFFIX, Model, read_model, read_origin
 from hashbench.store.inputs import check_file
-from hashbench.store.models import SUFFIX, Model, read_model, read_origin
 
 _PACKAGES = {"faiss": "faiss-cpu", "onnx": "onnx", "onnxruntime": "onnxruntime", "usearch": "usearch"}  # by module
 _N_COMPARED = 1000  # items that are encoded to compare

@@ -19,7 +19,7 @@ from hashbench.learning.state import TrainingState
 from hashbench.methods.lsh import LSH
 from hashbench.store import artifact, hdf5, inputs
 from hashbench.store.artifact import ADVICE, Blocks, cached, cached_array
-from hashbench.store.models import holds_model, read_model, write_model
+from hashbench.store.hdf5 import holds_model, read_model, write_model
 from hashbench.store.provenance import Provenance
 
 MADE = Provenance("tiny", "pixels", "lsh", '{"a": [1, null]}', 12, 7, "0123456789abcdef", 1, '{"numpy": "2.0"}')

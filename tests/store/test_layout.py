@@ -12,7 +12,7 @@ from helpers.paths import ROOT
 from scipy.sparse import csr_array
 
 from hashbench.store import hdf5
-from hashbench.store.models import read_model
+from hashbench.store.hdf5 import read_model
 
 PAGE = (ROOT / "docs" / "files.md").read_text()
 

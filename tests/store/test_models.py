@@ -9,7 +9,7 @@ import hashbench
 from hashbench.errors import Damaged, HashbenchError
 from hashbench.methods.lsh import LSH
 from hashbench.store import artifact
-from hashbench.store.models import _parts_of, from_arrays, read_model, write_model
+from hashbench.store.hdf5 import _parts_of, from_arrays, read_model, write_model
 from hashbench.store.provenance import Provenance
 
 X = np.random.default_rng(0).normal(size=(40, 5))
