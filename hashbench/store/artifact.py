@@ -185,7 +185,7 @@ class Artifact:
 
     def array(self, name: str) -> AnyArray:
         """Read an array into memory, if it fits."""
-        return np.asarray(self.stored(name, in_slices=False)[()])
+        return np.asarray(self.stored(name, in_slices=False)[...])
 
     def mapped(self, name: str) -> AnyArray:
         """Map a large array into memory, which processes share; read any other.
