@@ -190,14 +190,14 @@ class Artifact:
     def mapped(self, name: str) -> AnyArray:
         """Map a large array into memory, which processes share; read any other.
 
-        Files of the data folder are replaced, never changed, so a mapped array stays the same.
+        Files of the data folder are replaced, never changed, so a mapped array stays the same. Windows cannot replace
+        mapped files.
         """
         stored = self.stored(name)
         offset = stored.id.get_offset()
-        if offset is None or offset % _ALIGNED or stored.nbytes < _MAPPED:  # sums depend on alignment
-            return self.array(name)
-        is_windows = sys.platform == "win32"  # elsewhere its name may be another file's by now
-        with self.path.open("rb") if is_windows else os.fdopen(os.dup(self._file.id.get_vfd_handle()), "rb") as file:
+        if sys.platform == "win32" or not offset or offset % _ALIGNED or stored.nbytes < _MAPPED:
+            return self.array(name)  # sums depend on alignment
+        with os.fdopen(os.dup(self._file.id.get_vfd_handle()), "rb") as file:  # the name may be of another file by now
             return np.asarray(np.memmap(file, stored.dtype, "c", offset, stored.shape))
 
     def content(self) -> str:

@@ -111,7 +111,7 @@ def dataset_of(found: Artifact) -> Dataset:
     """Return the dataset in an open file; large arrays of files in the data folder are mapped into memory."""
     record = found.record
     is_ours = Path(os.path.realpath(found.path)).is_relative_to(os.path.realpath(data_dir()))
-    read = found.mapped if is_ours and sys.platform != "win32" else found.array  # Windows cannot replace a mapped file
+    read = found.mapped if is_ours else found.array
     names = [key for key in (*_SPLIT, *_OPTIONAL, "matrix") if key in (*_SPLIT, *record["arrays"])]
     arrays: dict[str, Any] = {"features": None, **{key: read(key) for key in names}}
     if "matrix_shape" in record:
