@@ -96,17 +96,6 @@ def test_the_digest_that_the_fourth_snippet_computes_is_the_one_in_the_file(path
             file[name][0] = file[name][0] + 1
 
 
-def test_headers_that_the_page_gives_as_examples_are_those_of_the_files(folder):
-    headers = set()
-    for path in ("codes/digits/itq-32-s0.h5", "datasets/digits.h5"):
-        with h5py.File(folder / "data" / path) as file:
-            names = ["record", *json.loads(file["record"][()])["arrays"]]
-            headers |= {f"{name};{file[name].dtype.str};{file[name].shape};" for name in names}
-    examples = re.findall(r"`([\w/]+;[^`]+;\([\d, ]*\);)`", PAGE)
-    assert len(examples) == 3
-    assert {re.sub(r"S\d+", "S648", header) for header in headers} >= {*examples}
-
-
 def content_of(file):
     """Return the entries of the record of a file, and its other arrays by their path."""
     arrays = {}
