@@ -29,28 +29,26 @@ def test_a_model_is_read_with_its_parameters_and_provenance(path):
     np.testing.assert_array_equal(model.method.transform(X), LSH(12, random_state=3).fit(X).transform(X))
 
 
-def test_values_of_any_plain_kind_come_back_as_they_were(tmp_path):
-    class Keeps(LSH):
-        pass
-
-    method = Keeps(4).fit(X)
-    method.some_ = {
+STATE = {
+    "some_": {
         "one": [1, 2.5, None],
-        "two": (True, "text", {"deep": np.arange(3), "a/b": np.arange(2), "a:b": np.arange(1)}),
-    }
-    method.names_ = np.array(["a", "bc"], dtype=object)
-    method.texts_ = np.array([["süß", ""]])
-    method.number_, method.zero_ = np.float64(0.1), np.array(0)
-    write_model(method, replace(MADE, n_bits=4), tmp_path / "keeps.h5")
-    parameters, state, arrays = artifact.read(tmp_path / "keeps.h5", "model", _parts_of)[2:]
-    again = from_arrays(Keeps, parameters, state, arrays)
-    assert (again.texts_.dtype, again.texts_.tolist()) == ("<U3", [["süß", ""]])
-    assert (again.zero_.shape, again.zero_.dtype) == ((), int)
-    assert again.number_ == 0.1
-    assert (again.names_.dtype, [*again.names_]) == (object, ["a", "bc"])
-    assert (again.some_["one"], again.some_["two"][:2]) == ([1, 2.5, None], (True, "text"))
-    np.testing.assert_array_equal(again.some_["two"][2]["deep"], [0, 1, 2])
-    assert [len(again.some_["two"][2][key]) for key in ("a/b", "a:b")] == [2, 1]
+        "two": (True, "text", {"a/b": np.arange(2), "a:b": np.arange(1), "deep": np.arange(3)}),
+    },
+    "names_": np.array(["a", "bc"], dtype=object),
+    "texts_": np.array([["süß", ""]]),
+    "number_": np.float64(0.1),
+    "zero_": np.array(0),
+}
+
+
+def test_values_of_any_plain_kind_come_back_as_they_were(tmp_path):
+    method = LSH(4).fit(X)
+    vars(method).update(STATE)
+    write_model(method, replace(MADE, n_bits=4), tmp_path / "lsh.h5")
+    parameters, state, arrays = artifact.read(tmp_path / "lsh.h5", "model", _parts_of)[2:]
+    again = vars(from_arrays(LSH, parameters, state, arrays))
+    expected = {**STATE, "number_": 0.1}
+    assert {name: repr(again[name]) for name in STATE} == {name: repr(value) for name, value in expected.items()}
 
 
 @pytest.mark.parametrize(
