@@ -176,6 +176,7 @@ from hashbench.store import artifact, files
 
 path, block = Path(sys.argv[1]), np.ones((100, 16), np.float32)
 blocks = artifact.Blocks((400, 16), block.dtype, [block] * 4)
+computed = artifact.Blocks((10**6, 16), block.dtype, (block if i < 3 else sys.exit("it goes on") for i in range(10**4)))
 writers = [
     lambda: files.write_text(path, "line\\n" * 10_000),
     lambda: artifact.write(path, "array", {}, {"x": blocks}),
@@ -192,9 +193,15 @@ for write in writers:
             write()
         except HashbenchError as error:
             print(path.read_text(), error)
+        else:
+            print("written at", limit)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     write()  # HDF5 is as before
-print("done")
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
+try:
+    artifact.write(path, "array", {}, {"x": computed})
+except HashbenchError as error:
+    print("done")
 """
 
 

@@ -64,9 +64,10 @@ def test_values_that_are_not_plain_are_refused(tmp_path, value):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_makes_no_objects_but_the_methods_own(path):
-    edit(path, lambda record, arrays: record["state"].update(mean_={"class": "subprocess:Popen", "fields": {}}))
-    with pytest.raises(Damaged, match="'subprocess:Popen', which LSH does not use"):
+@pytest.mark.parametrize("name", ["subprocess:Popen", "urllib.parse:SplitResult"])  # a named tuple
+def test_a_file_makes_no_objects_but_the_methods_own(path, name):
+    edit(path, lambda record, arrays: record["state"].update(mean_={"class": name, "fields": {}}))
+    with pytest.raises(Damaged, match=f"'{name}', which LSH does not use"):
         read_model(path)
 
 
