@@ -1,95 +1,37 @@
-"""Every kind of file, whole, damaged and hostile."""
+"""The form of all files: whole, damaged and hostile."""
 
 import json
-import re
 import tracemalloc
 from contextlib import suppress
-from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
-import torch
-from helpers.artifacts import edit, record_in
 
-from hashbench.cli.descriptions import describe
-from hashbench.dataset import Dataset
-from hashbench.errors import Damaged, HashbenchError, JobFailure, TooLarge
-from hashbench.learning.state import TrainingState
-from hashbench.methods.lsh import LSH
-from hashbench.store import artifact, hdf5, inputs
+from hashbench.errors import Damaged, HashbenchError, TooLarge
+from hashbench.store import artifact, inputs
 from hashbench.store.artifact import ADVICE, Blocks, cached, cached_array
-from hashbench.store.provenance import Provenance
 
-MADE = Provenance("tiny", "pixels", "lsh", '{"a": [1, null]}', 12, 7, "0123456789abcdef", 1, '{"numpy": "2.0"}')
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(40, 5)).astype(np.float32)
-CODES = hdf5.Codes(*(RNG.integers(0, 16, (n, 2), dtype=np.uint8) for n in (3, 9)), MADE, 0.25, 1.5)
-DATASET = Dataset("tiny", X, np.arange(8), np.arange(8, 40), np.arange(8, 20), "same-label", labels=np.arange(40) % 3)
-
-
-def training():
-    network = torch.nn.Linear(3, 2)
-    return TrainingState(network, None, torch.optim.Adam(network.parameters()), torch.Generator(), torch.ones(4, 2))
-
-
-def find_codes(path, seed=MADE.seed):
-    with hdf5.open_codes(path, replace(MADE, seed=seed)) as codes:
-        return codes and codes.database[:]
-
-
-def find_training(path, key="this"):
-    with suppress(JobFailure):  # of another key
-        training().read(path, key)
-        return True
-
-
-def find_array(path, key="this"):
-    return artifact.read(path, "array", lambda found: found.record["arrays"], {"key": key})
-
-
-KINDS = {  # how to write a file, read it, and look for one of another key
-    "dataset": (
-        lambda path: hdf5.write_dataset(DATASET, path),
-        hdf5.read_dataset,
-        lambda path: artifact.read(path, "dataset", hdf5.dataset_of, {"fingerprint": "other"}),
-    ),
-    "codes": (lambda path: hdf5.write_codes(CODES, path), find_codes, lambda path: find_codes(path, 8)),
-    "model": (
-        lambda path: hdf5.write_model(LSH(12, random_state=3).fit(X), MADE, path),
-        hdf5.read_model,
-        lambda path: hdf5.holds_model(path, replace(MADE, seed=8)) or None,
-    ),
-    "checkpoint": (
-        lambda path: training().write(path, "this"),
-        find_training,
-        lambda path: find_training(path, "other"),
-    ),
-    "array": (
-        lambda path: cached_array(path, "this", Blocks(X.shape, X.dtype, [X[:30], X[30:]])),
-        find_array,
-        lambda path: find_array(path, "other"),
-    ),
-}
-kinds = pytest.mark.parametrize("kind", KINDS)
+X = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
 
 
 @pytest.fixture
-def written(tmp_path):
-    """Write a file of a kind."""
-
-    def write(kind):
-        path = tmp_path / "file.h5"
-        KINDS[kind][0](path)
-        return path
-
-    return write
+def path(tmp_path):
+    """A file of scores."""
+    artifact.write(tmp_path / "file.h5", "scores", {"key": 1}, {"AP": X, "group/kinds": np.arange(3)})
+    return tmp_path / "file.h5"
 
 
-def refused(kind, path):
-    """Return the sentence on a damaged file, which names it."""
+def read(path, key=None):
+    return artifact.read(
+        path, "scores", lambda found: {name: found.array(name) for name in found.record["arrays"]}, key
+    )
+
+
+def refused(path):
+    """Return the sentence on a damaged file, which names it and ends with advice."""
     with pytest.raises(Damaged) as caught:
-        KINDS[kind][1](path)
+        read(path)
     sentence = str(caught.value)
     assert str(path) in sentence
     assert sentence.endswith(".")
@@ -100,15 +42,14 @@ def refused(kind, path):
 # ---------------------------------------------------------------- written and read
 
 
-@kinds
-def test_what_is_written_is_read_and_only_by_its_key(kind, written):
-    _, read, read_other = KINDS[kind]
-    path = written(kind)
-    assert read(path) is not None
-    assert read_other(path) is None
-    assert artifact.read_record(path)["hashbench"] == kind
+def test_what_is_written_is_read_and_only_by_its_key(path):
+    for key in (None, {"key": 1}, lambda record: record["key"] < 2):
+        np.testing.assert_array_equal(read(path, key)["AP"], X)
+    for key in ({"key": 2}, {"key": 1, "other": None, "more": 1}, lambda record: False):
+        assert read(path, key) is None
+    assert artifact.read_record(path)["hashbench"] == "scores"
     path.unlink()
-    assert read_other(path) is None
+    assert read(path, {"key": 1}) is None
     assert artifact.read_record(path) == {}
 
 
@@ -203,26 +144,19 @@ def test_a_value_is_made_once_for_each_key_by_force_and_where_its_file_is_of_no_
         assert [value(1), value(1)] == ["computed", ""]
 
 
-@pytest.mark.parametrize(
-    ("kind", "find"),
-    [
-        ("codes", lambda path: cached(path, "codes", {}, lambda found: found.array("query/codes"), pytest.fail)),
-        ("model", lambda path: hdf5.holds_model(path, MADE)),
-    ],
-)
-def test_a_file_that_does_not_fit_into_memory_is_neither_damaged_nor_missing(kind, find, written, monkeypatch):
-    path = written(kind)
+def test_a_file_that_does_not_fit_into_memory_is_neither_damaged_nor_missing(path, monkeypatch):
     monkeypatch.setattr(inputs, "_SMALL", 0)
     monkeypatch.setattr(inputs, "free_memory", lambda: 0)
     with pytest.raises(TooLarge, match=r"of .*file.h5 of shape \(.*\) takes 0.0 GB of memory"):
-        find(path)
+        cached(path, "scores", {}, lambda found: found.array("AP"), pytest.fail)
 
 
-def test_a_damaged_array_is_reported_and_computed_again(written, caplog):
-    path = written("array")
+def test_a_damaged_array_is_reported_and_computed_again(tmp_path, caplog):
+    path, blocks = tmp_path / "a.h5", Blocks(X.shape, X.dtype, [X[:30], X[30:]])
+    cached_array(path, "", blocks)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + b"x")
-    written("array")
+    np.testing.assert_array_equal(cached_array(path, "", blocks), X)
     assert path.read_bytes() == whole
     (message,) = caplog.messages
     assert message.startswith(f"{path} is damaged")
@@ -281,85 +215,39 @@ DAMAGES = {
     "names unsorted": (with_arrays(list.reverse), "its arrays are not a sorted list"),
     "a name twice": (with_arrays(lambda names: names.append(names[-1])), "its arrays are not a sorted list"),
     "a number for a name": (with_arrays(lambda names: names.append(9)), "its arrays are not a sorted list"),
-    "a group for an array": (with_arrays(lambda names: names.insert(1, "query")), ""),
+    "a group for an array": (with_arrays(lambda names: names.insert(1, "group")), "it lacks group"),
 }
 
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_file_is_refused_in_one_sentence(damage, reason, written):
-    path = written("codes")
+def test_a_damaged_file_is_refused_in_one_sentence(damage, reason, path):
     damage(path)
-    sentence = refused("codes", path)
+    sentence = refused(path)
     assert (reason or "is damaged, or was not written by hashbench: ") in sentence
-    assert sentence.endswith(f"{ADVICE['codes']}.")
+    assert sentence.endswith(f"{ADVICE['scores']}.")
 
 
-@kinds
-def test_a_flipped_byte_of_any_value_is_noticed_and_the_advice_is_that_of_the_kind(kind, written):
-    path = written(kind)
+def test_a_flipped_byte_of_any_value_is_noticed(path):
     whole = path.read_bytes()
     with h5py.File(path) as file:
-        stored = [file[name].id for name in ("record", "content", *artifact.read_record(path)["arrays"])]
-        places = [(part.get_offset(), part.get_storage_size()) for part in stored]
-    for start, length in places:
-        for place in {start, start + length // 2, start + length - 1}:
-            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-            with suppress(Damaged):
-                assert KINDS[kind][1](path) is None  # of another key
-    assert ADVICE[kind] in refused(kind, path)
+        stored = [file[name].id for name in ("record", "content", "AP", "group/kinds")]
+        places = [
+            place for part in stored for place in range(part.get_offset(), part.get_offset() + part.get_storage_size())
+        ]
+    for place in places[::7]:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with suppress(Damaged):
+            pytest.fail(f"byte {place} of {read(path)}")
 
 
-@pytest.mark.parametrize("kind", ["dataset", "codes", "model"])
-def test_info_advises_on_a_damaged_file_by_the_kind_that_it_states(kind, written):
-    path = written(kind)
-    with h5py.File(path, "a") as file:
-        file["content"][()] = b"0" * 64
-    with pytest.raises(Damaged, match=rf"its content and its checksum differ. {re.escape(ADVICE[kind])}.$"):
-        describe(str(path))
-    with_record(b"{no")(path)
-    with pytest.raises(Damaged, match=r"Repeat the command that wrote it.$"):
-        describe(str(path))
-
-
-@kinds
-def test_a_file_of_another_kind_or_version_is_named(kind, written, monkeypatch):
-    other = "codes" if kind == "model" else "model"
-    expected = "the .model.h5 file" if kind == "model" else f"a {kind} file"
-    assert f"file.h5 is a {other} file, expected {expected}" in refused(kind, written(other))
+def test_a_file_of_another_kind_or_version_is_named(path, monkeypatch):
+    with pytest.raises(Damaged, match=r"file.h5 is a scores file, expected the .model.h5 file"):
+        artifact.read(path, "model", pytest.fail)
     version = artifact.SCHEMA_VERSION
     with monkeypatch.context() as patch:
         patch.setattr(artifact, "SCHEMA_VERSION", None)
-        path = written(kind)
-    assert f"has schema version None, this hashbench reads {version}. Upgrade" in refused(kind, path)
-
-
-@pytest.mark.parametrize("kind", ["dataset", "codes", "model"])
-@pytest.mark.parametrize("value", [-1, "coder", None, [{"a": 1}]], ids=str)
-def test_whatever_an_entry_becomes_the_file_is_read_or_refused_in_a_sentence(kind, value, written):
-    path = written(kind)
-    record, _ = edit(path)
-    for key in record.keys() - {"hashbench", "schema_version", "arrays"}:
-        record_in(path, **{key: value})
-        with suppress(HashbenchError):
-            KINDS[kind][1](path)
-        record_in(path, **{key: record[key]})
-    assert KINDS[kind][1](path) is not None
-
-
-@pytest.mark.parametrize(
-    ("kind", "names"),
-    [
-        ("codes", ["query/codes", "database/codes", *vars(MADE), "content"]),
-        ("dataset", ["query", "train", "name", "rule_params", "fingerprint"]),
-        ("model", ["made", "state"]),
-        ("checkpoint", ["state"]),
-    ],
-)
-def test_a_lacking_array_or_entry_is_named(kind, names, written):
-    for name in names:
-        path = written(kind)
-        edit(path, lambda record, arrays, name=name: (arrays if name in arrays else record).pop(name))
-        assert f"it lacks {name}" in refused(kind, path)
+        artifact.write(path, "scores", {}, {})
+    assert f"has schema version None, this hashbench reads {version}. Upgrade" in refused(path)
 
 
 @pytest.mark.parametrize("shape", [(20_000_000_000,), (1, 20_000_000_000)])
