@@ -118,7 +118,7 @@ def write(path: Path, kind: str, record: Mapping[str, Any], arrays: Mapping[str,
                 stored = file.create_dataset(name, array.shape, array.dtype)
                 digest.update(_head(name, stored))
                 for place, block in _placed(array):
-                    digest.update(block)
+                    digest.update(block.data)
                     stored[place] = block
                     raw.check()
             file["content"] = np.bytes_(digest.hexdigest())
