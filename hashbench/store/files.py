@@ -141,7 +141,8 @@ def check_output(path: Path, *, is_folder: bool = False) -> None:
             return
         if path.is_dir() and not is_folder:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        folder = path.absolute() if is_folder else path.absolute().parent
+        target = Path(os.path.realpath(path))
+        folder = target if is_folder else target.parent
         while not folder.exists():
             folder = folder.parent
         with TemporaryFile(dir=folder):
