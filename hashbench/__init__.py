@@ -65,7 +65,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.sources.features.extraction": ("extract",),
     "hashbench.sources.run_files": ("read_qrels", "read_run"),
     "hashbench.sources.splits": ("draw_any", "draw_by_label", "draw_split"),
-    "hashbench.store.models": ("read_model",),
+    "hashbench.store.hdf5": ("read_model",),
     "hashbench.store.results": ("read_results",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
@@ -138,7 +138,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     from hashbench.sources.features.extraction import extract as extract
     from hashbench.sources.run_files import read_qrels as read_qrels, read_run as read_run
     from hashbench.sources.splits import draw_any as draw_any, draw_by_label as draw_by_label, draw_split as draw_split
-    from hashbench.store.models import read_model as read_model
+    from hashbench.store.hdf5 import read_model as read_model
     from hashbench.store.results import read_results as read_results
 
 

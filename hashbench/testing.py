@@ -29,8 +29,7 @@ from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS, SUPERVISION, HashMethod
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, Slopes
-from hashbench.store.hdf5 import read_dataset, write_dataset
-from hashbench.store.models import from_arrays, to_arrays
+from hashbench.store.hdf5 import from_arrays, read_dataset, to_arrays, write_dataset
 
 MethodClass = type[HashMethod]
 _GIVEN = {"none": "None", "labels": "labels", "affinity": "an Affinity"}

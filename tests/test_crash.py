@@ -49,7 +49,8 @@ def step(frame, event, argument):
             os.kill(os.getpid(), signal.SIGKILL)
 
 def watch(event, arguments):
-    if event == "open" and isinstance(arguments[0], str) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+    is_named = event == "open" and isinstance(arguments[0], (str, os.PathLike))
+    if is_named and arguments[2] & (os.O_WRONLY | os.O_RDWR):
         path = os.path.abspath(arguments[0])
         if path.startswith(folder) and ".lock" not in path:
             sys.setprofile(step)

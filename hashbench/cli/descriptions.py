@@ -40,8 +40,8 @@ def _describe_file(name: str) -> Records:
     import h5py
 
     from hashbench.store.artifact import kind_of
+    from hashbench.store.hdf5 import SUFFIX
     from hashbench.store.inputs import check_file
-    from hashbench.store.models import SUFFIX
 
     check_file(Path(name))
     if not h5py.is_hdf5(name):
@@ -254,7 +254,7 @@ def _describe_codes(path: Path) -> Records:
 
 
 def _describe_model(path: Path) -> Records:
-    from hashbench.store.models import read_origin
+    from hashbench.store.hdf5 import read_origin
 
     provenance, writer = read_origin(path)
     text = _facts({"model": f"{counted(provenance.n_bits, 'bit')}, kept by hashbench {writer}", **_origin(provenance)})

@@ -27,8 +27,8 @@ from hashbench.sources.images import ImageFiles, image_files
 from hashbench.store import hdf5
 from hashbench.store.artifact import read_record
 from hashbench.store.files import file_behind, replacing
+from hashbench.store.hdf5 import SUFFIX, Model, read_model, read_origin
 from hashbench.store.inputs import check_file, reading
-from hashbench.store.models import SUFFIX, Model, read_model, read_origin
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod

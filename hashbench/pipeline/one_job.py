@@ -15,7 +15,7 @@ from hashbench.pipeline.recipes import Recipe, differences, recipe_of
 from hashbench.pipeline.steps import Demands, codes_of, codes_path, kept_scores, model_path, rows_of, scores_of
 from hashbench.registry import is_built_in
 from hashbench.scoring.evaluation import Evaluation, evaluation_of
-from hashbench.store.models import holds_model
+from hashbench.store.hdf5 import holds_model
 from hashbench.store.origin import JobRecord
 from hashbench.store.result_files import folder_of, read_recipes
 from hashbench.store.result_rows import Row

@@ -22,8 +22,7 @@ from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import Artifact, cached
 from hashbench.store.files import data_dir, identities, locked
-from hashbench.store.hdf5 import Codes
-from hashbench.store.models import SUFFIX, holds_model, write_model
+from hashbench.store.hdf5 import SUFFIX, Codes, holds_model, write_model
 from hashbench.store.origin import origin_here
 from hashbench.store.provenance import Provenance, digest
 from hashbench.store.result_rows import Row, check_numbers

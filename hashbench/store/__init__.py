@@ -5,8 +5,7 @@ inputs        checks of files before they are read, and of free memory
 provenance    the one value that says what made a file, from which all keys derive
 origin        the commit, machine and day behind codes and rows
 artifact      the one form of all cached files, checked on reading; what is computed unless it is cached
-hdf5          files of datasets and codes
-models        files of fitted methods
+hdf5          files of datasets, codes and fitted methods
 score_cache   the scores of every query, of a job's earlier codes too
 result_rows   what a row of results is; a new column is a field of ``Row``, filled in pipeline/steps
 result_files  where rows of results are, the text of their files

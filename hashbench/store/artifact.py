@@ -1,7 +1,6 @@
 """One form for all cached files: HDF5 with arrays, one record in JSON of what they are, and one digest over both.
 
-Datasets, codes, scores, models, checkpoints and computed arrays differ only in what their records hold. HDF5 reserves
-the places of values, and Python writes them, since HDF5 may crash on a full disk.
+Datasets, codes, scores, models, checkpoints and computed arrays differ only in what their records hold.
 """
 
 import hashlib
@@ -39,7 +38,7 @@ ADVICE = {  # on a damaged file, by kind
 EXPECTED = {"model": "the .model.h5 file of hashbench encode --keep-model"}
 _MAPPED = 1 << 20  # bytes
 _ALIGNED = 64
-_PIECE = 1 << 24  # bytes that are read or written at a time
+_PIECE = 1 << 24  # bytes that are read at a time
 _RECORD = 1 << 23  # bytes of the longest record
 _log = logging.getLogger("hashbench")
 _T = TypeVar("_T")
@@ -103,79 +102,75 @@ def cached_array(path: Path, key: str, blocks: Blocks) -> AnyArray:
 
 def write(path: Path, kind: str, record: Mapping[str, Any], arrays: Mapping[str, AnyArray | Blocks]) -> None:
     """Write a file, whole or not at all."""
+    import h5py
+
     names = sorted(arrays)
     text = canonical_json({**record, "hashbench": kind, "schema_version": SCHEMA_VERSION, "arrays": names}).encode()
     if len(text) > _RECORD:
         raise HashbenchError(
             f"the record of {path} takes {len(text):,} bytes, expected at most {_RECORD:,}. Put long lists in arrays."
         )
-    parts = {"content": np.zeros((), "S64"), "record": np.array(text), **arrays}
-    structure, places = _structure(parts)
-    content = hashlib.sha256()
-    with replacing(path) as part:
-        part.write_bytes(structure)
-        with part.open("r+b") as file:
-            for name in ("record", *names):
-                content.update(_head(name, parts[name]))
-                file.seek(places[name])
-                for piece in _pieces(parts[name]):
-                    content.update(piece)
-                    file.write(piece)
-            file.seek(places["content"])
-            file.write(content.hexdigest().encode())
+    parts = {"record": np.array(text), **{name: arrays[name] for name in names}}
+    digest = hashlib.sha256()
+    with replacing(path) as part, _Part(part, "w+b") as raw:
+        with h5py.File(raw, "w", alignment_threshold=_MAPPED, alignment_interval=_ALIGNED) as file:
+            for name, array in parts.items():
+                stored = file.create_dataset(name, array.shape, array.dtype)
+                digest.update(_head(name, stored))
+                for place, block in _placed(array):
+                    digest.update(block.data)
+                    stored[place] = block
+                    raw.check()
+            file["content"] = np.bytes_(digest.hexdigest())
+        raw.check()
 
 
-def _structure(parts: Mapping[str, Any]) -> tuple[memoryview, dict[str, int]]:
-    """Return the bytes of an HDF5 file of arrays without their values, up to the largest, and the values' places."""
-    import h5py
-    from h5py import h5d, h5p, h5s, h5t
-
-    buffer, places = io.BytesIO(), {}
-    created, linked = h5p.create(h5p.DATASET_CREATE), h5p.create(h5p.LINK_CREATE)
-    created.set_alloc_time(h5d.ALLOC_TIME_EARLY)
-    created.set_fill_time(h5d.FILL_TIME_NEVER)
-    created.set_obj_track_times(False)
-    linked.set_create_intermediate_group(True)
-    with h5py.File(buffer, "w", alignment_threshold=_MAPPED, alignment_interval=_ALIGNED) as file:
-        for name in sorted(parts, key=lambda name: _n_bytes(parts[name])):
-            shape, dtype = parts[name].shape, h5t.py_create(parts[name].dtype, logical=True)
-            space = h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
-            places[name] = h5d.create(file.id, name.encode(), dtype, space, created, linked).get_offset() or 0
-    return buffer.getbuffer(), places
-
-
-def _n_bytes(array: Any) -> int:
-    return int(np.prod(array.shape, dtype=float) * array.dtype.itemsize)
-
-
-def _head(name: str, array: Any) -> bytes:
-    return f"{name};{array.dtype.str};{tuple(map(int, array.shape))};".encode()
-
-
-def _pieces(array: Any) -> Iterator[memoryview]:
-    """Yield the bytes of an array, of NumPy or HDF5, piece by piece."""
-    pieces: Iterable[AnyArray]
-    if isinstance(array, Blocks):
-        pieces = _blocks_of(array)
-    elif not array.shape:
-        pieces = [array[()]]
-    else:
-        step = max(1, _PIECE * len(array) // max(1, array.nbytes))
-        pieces = (array[start : start + step] for start in range(0, len(array), step))
-    for piece in pieces:
-        yield np.ascontiguousarray(piece, array.dtype).reshape(-1).view(np.uint8).data
-
-
-def _blocks_of(array: Blocks) -> Iterator[AnyArray]:
-    """Yield the blocks of an array; raise an error if their shapes do not add up to its shape."""
-    n_rows = 0
+def _placed(array: AnyArray | Blocks) -> Iterator[tuple[Any, AnyArray]]:
+    """Yield the blocks of an array and their places in it; raise an error if they do not add up to its shape."""
+    if not isinstance(array, Blocks):
+        yield (), np.asarray(array, order="C")
+        return
+    end = 0
     for block in array.blocks:
-        n_rows += len(block)
-        if block.shape[1:] != array.shape[1:] or n_rows > array.shape[0]:
-            raise ValueError(f"a block of shape {block.shape} ends at row {n_rows} of an array of shape {array.shape}")
-        yield block
-    if n_rows != array.shape[0]:
-        raise ValueError(f"blocks have {n_rows} rows, expected {array.shape[0]}")
+        start, end = end, end + len(block)
+        if block.shape[1:] != array.shape[1:] or end > array.shape[0]:
+            raise ValueError(f"a block of shape {block.shape} ends at row {end} of an array of shape {array.shape}")
+        yield slice(start, end), np.asarray(block, array.dtype, order="C")
+    if end != array.shape[0]:
+        raise ValueError(f"blocks have {end} rows, expected {array.shape[0]}")
+
+
+class _Part(io.FileIO):
+    """A file that HDF5 writes to without noticing that the disk is full, since it may crash then."""
+
+    _error: OSError | None = None
+
+    def check(self) -> None:
+        """Raise the first error of writing."""
+        if self._error is not None:
+            raise self._error
+
+    def write(self, content: Any) -> int:
+        """Write all bytes."""
+        rest = memoryview(content).cast("B")
+        try:
+            while rest:
+                rest = rest[super().write(rest) :]
+        except OSError as error:
+            self._error = self._error or error
+        return len(content)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the length."""
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self._error = self._error or error
+            return 0
+
+
+def _head(name: str, stored: "h5py.Dataset") -> bytes:
+    return f"{name};{stored.dtype.str};{stored.shape};".encode()
 
 
 class Artifact:
@@ -190,42 +185,41 @@ class Artifact:
 
     def array(self, name: str) -> AnyArray:
         """Read an array into memory, if it fits."""
-        return np.asarray(self._checked(name)[()])
+        return np.asarray(self.stored(name, in_slices=False)[...])
 
     def mapped(self, name: str) -> AnyArray:
         """Map a large array into memory, which processes share; read any other.
 
-        Files of the data folder are replaced, never changed, so a mapped array stays the same.
+        Files of the data folder are replaced, never changed, so a mapped array stays the same. Windows cannot replace
+        mapped files.
         """
         stored = self.stored(name)
         offset = stored.id.get_offset()
-        if offset is None or offset % _ALIGNED or stored.nbytes < _MAPPED:  # sums depend on alignment
-            return self.array(name)
-        is_windows = sys.platform == "win32"  # elsewhere its name may be another file's by now
-        with self.path.open("rb") if is_windows else os.fdopen(os.dup(self._file.id.get_vfd_handle()), "rb") as file:
+        if sys.platform == "win32" or not offset or offset % _ALIGNED or stored.nbytes < _MAPPED:
+            return self.array(name)  # sums depend on alignment
+        with os.fdopen(os.dup(self._file.id.get_vfd_handle()), "rb") as file:  # the name may be of another file by now
             return np.asarray(np.memmap(file, stored.dtype, "c", offset, stored.shape))
 
     def content(self) -> str:
         """Return the digest of the record and its arrays."""
-        content = hashlib.sha256()
+        digest = hashlib.sha256()
         for name in ("record", *self.record["arrays"]):
             stored = self.stored(name)
-            n_bytes = stored.nbytes // max((1, *stored.shape[:1]))  # of a row, the least that is read at a time
-            if n_bytes > _PIECE:
-                check_fits(n_bytes, f"a row of {name} of {self.path}")
-            content.update(_head(name, stored))
-            for piece in _pieces(stored):
-                content.update(piece)
-        return content.hexdigest()
+            n_rows = len(stored) if stored.shape else 1
+            row_bytes = stored.nbytes // max(1, n_rows)  # the least that is read at a time
+            if row_bytes > _PIECE:
+                check_fits(row_bytes, f"a row of {name} of {self.path}")
+            digest.update(_head(name, stored))
+            step = max(1, _PIECE // max(1, row_bytes))
+            for start in range(0, n_rows, step):
+                digest.update(stored[start : start + step] if stored.shape else stored[...])
+        return digest.hexdigest()
 
-    def stored(self, name: str) -> "h5py.Dataset":
+    def stored(self, name: str, *, in_slices: bool = True) -> "h5py.Dataset":
         """Return an array to be read slice by slice while the file is open: numbers, or texts of fixed length.
 
         Others are in a heap, in which HDF5 loops forever once it is damaged; hashbench writes none.
         """
-        return self._checked(name, in_slices=True)
-
-    def _checked(self, name: str, *, in_slices: bool = False) -> "h5py.Dataset":
         from h5py import Dataset
 
         stored = self._file.get(name)

@@ -89,17 +89,13 @@ def free_memory(root: Path = Path("/")) -> int:
     Containers and Slurm limit memory by control groups. If the system does not report its free memory, return the whole
     memory of the machine.
     """
-    return max(0, min([_free_of_machine(root), *_free_of_groups(root)]))
-
-
-def _free_of_machine(root: Path) -> int:
     try:
-        return _numbers(root / "proc/meminfo")["MemAvailable:"] << 10
+        free = _numbers(root / "proc/meminfo")["MemAvailable:"] << 10
     except (OSError, KeyError):
-        try:
-            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        except (AttributeError, OSError, ValueError):
-            return 1 << 62
+        free = 1 << 62
+        with suppress(AttributeError, OSError, ValueError):
+            free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(0, min([free, *_free_of_groups(root)]))
 
 
 def _free_of_groups(root: Path) -> Iterator[int]:

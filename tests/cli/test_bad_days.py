@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
-import numpy as np
 import pytest
 
 from hashbench.cli import descriptions, main
 from hashbench.errors import HashbenchError
 from hashbench.store import results
-from hashbench.store.files import write_text
 
 RUN = ["run", "--method", "itq", "--bits", 8]
 
@@ -37,7 +36,7 @@ def test_data_folder_of_an_unknown_user_is_an_error(hashbench, monkeypatch):
     assert "there is no home folder of ~nosuchuser." in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [["list", "methods"], ["--help"], ["--version"], ["info", "itq"]])
+@pytest.mark.parametrize("arguments", [["list", "methods"], ["--help"]])
 def test_full_standard_output_is_an_error(script, arguments):
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
@@ -53,8 +52,6 @@ def test_full_standard_output_is_an_error(script, arguments):
     [
         (["list", "methods"], 0),
         (["--help"], 0),
-        (["--version"], 0),
-        (["info", "itq", "--format", "json"], 0),
         (["results", "check", "results"], 1),
     ],
 )
@@ -127,24 +124,15 @@ def test_interrupt_while_a_command_loads_ends_with_130(hashbench, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [OSError("a bug"), OSError(errno.EINVAL, "a bug"), ConnectionError("a bug")])
-def test_error_of_the_system_that_names_no_file_keeps_its_traceback(hashbench, monkeypatch, error):
-    monkeypatch.setattr(descriptions, "describe", raising(error))
+def test_error_of_the_system_is_a_sentence_only_if_it_names_a_file(hashbench, monkeypatch, error):
+    monkeypatch.setattr(descriptions, "describe", Mock(side_effect=error))
     with pytest.raises(OSError, match="a bug"):
         hashbench("info", "itq")
-
-
-def test_error_of_the_system_that_names_a_file_is_a_sentence(hashbench, monkeypatch):
-    monkeypatch.setattr(descriptions, "describe", raising(PermissionError(errno.EACCES, "Permission denied", "x.h5")))
+    named = PermissionError(errno.EACCES, "Permission denied", "x.h5")
+    monkeypatch.setattr(descriptions, "describe", Mock(side_effect=named))
     result = hashbench("info", "itq")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: cannot use x.h5: Permission denied.")
-
-
-def raising(error):
-    def fail(*arguments):
-        raise error
-
-    return fail
 
 
 def test_exit_of_a_dataset_plugin_does_not_end_prepare_in_silence(hashbench, plugin):
@@ -155,16 +143,6 @@ def test_exit_of_a_dataset_plugin_does_not_end_prepare_in_silence(hashbench, plu
     result = hashbench("prepare", "mine")
     assert result.exit_code == 1
     assert "mine.py, line 7, ended the command by sys.exit." in result.stderr
-
-
-def test_attributes_that_are_arrays_are_no_kind_of_ours(hashbench, tmp_path):
-    import h5py
-
-    with h5py.File(tmp_path / "odd.h5", "w") as file:
-        file.attrs["hashbench"] = np.arange(3)
-    result = hashbench("info", tmp_path / "odd.h5")
-    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert str(tmp_path / "odd.h5") in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -197,14 +175,6 @@ def test_folder_in_the_place_of_a_results_file_is_an_error_before_any_work(hashb
 def test_results_without_permission_are_an_error(monkeypatch, tmp_path, what):
     (tmp_path / "digits.csv").write_text("")
 
-    def refuse(self):
-        raise PermissionError(13, "Permission denied", str(self))
-
-    monkeypatch.setattr(Path, what, refuse)
+    monkeypatch.setattr(Path, what, Mock(side_effect=PermissionError(13, "Permission denied", "x")))
     with pytest.raises(HashbenchError, match=r"cannot read .* as .*results: Permission denied\."):
         results.read_folder(tmp_path)
-
-
-def test_too_long_file_name_is_an_error(tmp_path):
-    with pytest.raises(HashbenchError, match=r"File name too long\. .* choose a shorter name"):
-        write_text(tmp_path / ("a" * 300), "text")

@@ -20,7 +20,7 @@ from hashbench.methods.talr_ap import TALRAP
 from hashbench.reports.aggregate import method_labels
 from hashbench.sources.features.weights import Extractor
 from hashbench.store import hdf5
-from hashbench.store.models import from_arrays, to_arrays
+from hashbench.store.hdf5 import from_arrays, to_arrays
 from hashbench.store.results import read_rows
 
 FROM_SCRATCH = {"backbone": "dsh-net", "weights": None, "image_size": 0}

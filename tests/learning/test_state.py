@@ -1,6 +1,5 @@
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,10 +177,10 @@ def test_checkpoint_that_cannot_be_read_is_reported_and_training_starts_afresh(
 def test_full_disk_during_a_checkpoint_is_reported(example, tmp_path, monkeypatch):
     method = session(TALRAP(16, epochs=1), checkpoint=tmp_path / "checkpoint")
 
-    def fail(path, content):
+    def fail(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", fail)
+    monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(HashbenchError, match="No space left on device"):
         method.fit(*example)
     assert not list(tmp_path.iterdir())

@@ -10,8 +10,7 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline import exporting
 from hashbench.pipeline.exporting import export
 from hashbench.store import hdf5
-from hashbench.store.hdf5 import Codes
-from hashbench.store.models import write_model
+from hashbench.store.hdf5 import Codes, write_model
 from hashbench.store.provenance import Provenance
 
 pytestmark = pytest.mark.filterwarnings("ignore:builtin type [Ss]wig:DeprecationWarning")

@@ -186,7 +186,7 @@ def test_damaged_features_are_computed_again_whole_or_in_parts(counted, data, n_
         extract("gist", IMAGES, Options())
     (path,) = (data / "features").rglob("*.h5")
     content = bytearray(path.read_bytes())
-    content[-100] ^= 1
+    content[len(content) // 2] ^= 1
     path.write_bytes(content)
     compute = counted()
     np.testing.assert_array_equal(extract("gist", IMAGES, Options()).features, gist.gist.compute(PIXELS))

@@ -21,7 +21,7 @@ from hashbench.sources.features.extraction import extract, extract_texts
 from hashbench.sources.features.transformers_models import Model, parse
 from hashbench.sources.images import ImageArrays, ImageFiles
 from hashbench.store import hdf5
-from hashbench.store.models import read_model
+from hashbench.store.hdf5 import read_model
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -1,12 +1,12 @@
 import os
+from unittest.mock import Mock
 
 import h5py
 import numpy as np
 import pytest
 from helpers.error_sentences import complaint
 
-from hashbench.errors import Damaged
-from hashbench.sources.array_files import read_array, read_codes, read_features, read_items, read_matrix
+from hashbench.sources.array_files import read_array, read_codes, read_features, read_matrix
 from hashbench.store import hdf5, inputs
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -19,45 +19,37 @@ def free(monkeypatch):
 
 
 OF_SPECS = [lambda path, read=read: read(str(path)) for read in (read_codes, read_matrix, read_features)]
-READERS = [*OF_SPECS, hdf5.read_dataset]
 
 
 # ---------------------------------------------------------------- what is no file
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path, read):
-    os.mkfifo(tmp_path / "a.npy")
-    assert f"{tmp_path / 'a.npy'} is a pipe or a device" in complaint(read, tmp_path / "a.npy")
-    (tmp_path / "zero.csv").symlink_to("/dev/zero")  # a device without end
-    assert "is a pipe or a device" in complaint(read_items, str(tmp_path / "zero.csv"))
+def test_what_is_no_file_is_named_and_never_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npy")
+    (tmp_path / "zero.npy").symlink_to("/dev/zero")  # a device without end
+    (tmp_path / "folder.npy").mkdir()
+    (tmp_path / "away.npy").symlink_to(tmp_path / "none")
+    (tmp_path / "loop.npy").symlink_to(tmp_path / "loop.npy")
+    for name, words in {
+        "pipe.npy": "pipe.npy is a pipe or a device, expected a regular file",
+        "zero.npy": "zero.npy is a pipe or a device, expected a regular file",
+        "folder.npy": "folder.npy is a folder, expected a file.",
+        "away.npy": f"away.npy is a link to {tmp_path / 'none'}, which does not exist.",
+        "loop.npy": "Too many levels of symbolic links",
+        "x" * 300: "File name too long",
+        "none/a.npy": f"there is no file {tmp_path / 'none/a.npy'}.",
+    }.items():
+        for read in (*OF_SPECS, hdf5.read_dataset):
+            assert words in complaint(read, tmp_path / name)
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_a_folder_a_dangling_link_and_a_name_too_long_are_named(tmp_path, read):
-    (tmp_path / "a.npy").mkdir()
-    (tmp_path / "b.npy").symlink_to(tmp_path / "none")
-    (tmp_path / "c.npy").symlink_to(tmp_path / "c.npy")
-    assert complaint(read, tmp_path / "a.npy").endswith("a.npy is a folder, expected a file.")
-    assert f"b.npy is a link to {tmp_path / 'none'}, which does not exist." in complaint(read, tmp_path / "b.npy")
-    assert "Too many levels of symbolic links" in complaint(read, tmp_path / "c.npy")
-    assert "File name too long" in complaint(read, tmp_path / ("x" * 300 + ".npy"))
-    assert "there is no file" in complaint(read, tmp_path / "none" / "a.npy")
-
-
-@pytest.mark.parametrize("name", ["a.npy", "closed/a.npy"])
-def test_what_may_not_be_read_is_named(tmp_path, monkeypatch, name):
-    path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
+@pytest.mark.parametrize("method", ["open", "stat"])  # of a file, of its folder
+def test_what_may_not_be_read_is_named(tmp_path, monkeypatch, method):
+    path = tmp_path / "a.npy"
     np.save(path, X)
-    (path if name == "a.npy" else path.parent).chmod(0)
-    if os.geteuid() == 0:  # who may read anything
-        denied = PermissionError(13, "Permission denied")
-        method = "open" if name == "a.npy" else "stat"
-        monkeypatch.setattr(type(path), method, lambda *_, **__: (_ for _ in ()).throw(denied))
-    text = complaint(inputs.check_file, path)
-    monkeypatch.undo()
-    path.parent.chmod(0o700)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(path), method, Mock(side_effect=PermissionError(13, "Permission denied")))
+        text = complaint(inputs.check_file, path)
     assert text == f"cannot read {path}: Permission denied."
 
 
@@ -89,26 +81,13 @@ def test_values_in_other_files_and_references_are_refused(tmp_path):
         file["X"] = X
         file.create_dataset("raw", (10, 12), np.uint8, external=[(str(tmp_path / "secret"), 0, 120)])
         layout = h5py.VirtualLayout((40, 3), float)
-        layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "X", (40, 3))
-        file.create_virtual_dataset("virtual", layout)
-        layout = h5py.VirtualLayout((40, 3), float)
         layout[:] = h5py.VirtualSource(".", "X", (40, 3))
-        file.create_virtual_dataset("inside", layout)
+        file.create_virtual_dataset("virtual", layout)
         file.create_dataset("pointers", data=np.array([[file["X"].ref]], dtype=h5py.ref_dtype))
-    for name in ("raw", "virtual", "inside"):
+    for name in ("raw", "virtual"):
         text = complaint(read_features, f"{path}:{name}")
         assert text.startswith(f"{name} of {path} keeps its values in other arrays or files")
     assert f"pointers of {path} holds references to objects" in complaint(read_features, f"{path}:pointers")
-    np.testing.assert_array_equal(read_array(f"{path}:X", ()), X)
-
-
-def test_a_dataset_file_with_links_to_other_files_is_damaged(tiny_file, tmp_path):
-    path = tiny_file()
-    with h5py.File(path, "a") as file:
-        del file["features"]
-        file["features"] = h5py.ExternalLink(tmp_path / "other.h5", "/X")
-    with pytest.raises(Damaged, match="links 'features' to another file"):
-        hdf5.read_dataset(path)
 
 
 # ---------------------------------------------------------------- what is larger than memory
@@ -129,38 +108,29 @@ def test_free_memory_is_a_sensible_number_also_without_proc(monkeypatch):
 MB = 1 << 20
 
 
-def group(folder, limit, used, cache=0):
-    """Files of a control group of version 2."""
+def group(folder, limit, used, cache=0, names=("memory.max", "memory.current", "inactive_file")):
+    """Files of a control group, by default of version 2."""
     return {
-        f"{folder}memory.max": limit,
-        f"{folder}memory.current": used,
-        f"{folder}memory.stat": f"anon 1\ninactive_file {cache}\nactive_file 1",
+        f"{folder}/{names[0]}": limit,
+        f"{folder}/{names[1]}": used,
+        f"{folder}/memory.stat": f"anon 1\n{names[2]} {cache}\nactive_file 1",
     }
 
 
-def group_of_version_1(limit):
-    return {
-        "memory/job/memory.limit_in_bytes": limit,
-        "memory/job/memory.usage_in_bytes": 120 * MB,
-        "memory/job/memory.stat": f"inactive_file 1\ntotal_inactive_file {20 * MB}",
-    }
-
-
-SLURM = group("slurm/job_1/step_0/", "max", 50 * MB) | group("slurm/job_1/", 300 * MB, 60 * MB)
+VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+SLURM = group("slurm/job_1/step_0", "max", 50 * MB) | group("slurm/job_1", 300 * MB, 60 * MB)
 
 
 @pytest.mark.parametrize(
     ("groups", "files", "free"),
     [
-        ("0::/", {}, 1000),
-        ("0::/job", group("job/", "max", 5 * MB), 1000),
-        ("0::/job", group("job/", 300 * MB, 120 * MB, cache=20 * MB), 200),  # cache does not count
-        ("0::/job", group("job/", 5000 * MB, 120 * MB), 1000),
-        ("0::/job", group("job/", 100 * MB, 120 * MB), 0),
-        ("1:name=systemd:/\n0::/slurm/job_1/step_0", SLURM | group("slurm/", 900 * MB, 100 * MB), 240),
+        ("0::/job", group("job", "max", 5 * MB), 1000),
+        ("0::/job", group("job", 300 * MB, 120 * MB, cache=20 * MB), 200),  # cache does not count
+        ("0::/job", group("job", 100 * MB, 120 * MB), 0),
+        ("1:name=systemd:/\n0::/slurm/job_1/step_0", SLURM | group("slurm", 900 * MB, 100 * MB), 240),
         ("0::/outside/name", group("", 300 * MB, 100 * MB), 200),  # in a container, whose own group is the top
-        ("9:cpu,cpuacct:/other\n4:memory:/job\n0::/", group_of_version_1(300 * MB), 200),
-        ("9:cpu,cpuacct:/other\n4:memory:/job\n0::/", group_of_version_1(9223372036854771712), 1000),  # no limit
+        ("9:cpu:/x\n4:memory:/job\n0::/", group("memory/job", 300 * MB, 120 * MB, 20 * MB, VERSION_1), 200),
+        ("4:memory:/job\n0::/", group("memory/job", 9223372036854771712, MB, 0, VERSION_1), 1000),  # no limit
     ],
 )
 def test_control_groups_limit_the_1000_mb_that_are_free_on_a_machine(tmp_path, groups, files, free):
@@ -175,13 +145,15 @@ def test_control_groups_limit_the_1000_mb_that_are_free_on_a_machine(tmp_path, g
     assert inputs.free_memory(tmp_path) == free * MB
 
 
-def test_a_table_larger_than_memory_is_refused_before_it_is_read(tmp_path, free):
-    path = tmp_path / "a.csv"
-    np.savetxt(path, X, delimiter=",")
-    free(2 * path.stat().st_size)
-    np.testing.assert_allclose(read_features(str(path)), X, rtol=1e-6)
-    free(2 * path.stat().st_size - 1)
-    assert complaint(read_features, str(path)).startswith(f"{path} takes 0.0 GB of memory, and 0.0 GB are free")
+@pytest.mark.parametrize("suffix", ["csv", "npy"])
+def test_a_file_larger_than_memory_is_refused_before_it_is_read(tmp_path, free, suffix):
+    path = tmp_path / f"a.{suffix}"
+    np.save(path, X) if suffix == "npy" else np.savetxt(path, X, delimiter=",")
+    needed = X.nbytes if suffix == "npy" else 2 * path.stat().st_size
+    free(needed)
+    np.testing.assert_allclose(read_array(str(path), ()), X)
+    free(needed - 1)
+    assert "takes 0.0 GB of memory, and 0.0 GB are free" in complaint(read_array, str(path), ())
 
 
 def test_a_tiny_file_that_declares_a_huge_array_is_refused_by_its_size(tmp_path, free):
@@ -196,17 +168,7 @@ def test_a_tiny_file_that_declares_a_huge_array_is_refused_by_its_size(tmp_path,
     assert "of shape (10000000, 100) takes 3.7 GB of memory, and 1.0 GB are free" in text
 
 
-@pytest.mark.parametrize("read", [*OF_SPECS[:2], lambda path: read_array(str(path), ())])
-def test_an_array_of_numpys_larger_than_memory_is_refused_before_it_is_read(tmp_path, free, read):
-    path = tmp_path / "a.npy"
-    np.save(path, X)
-    free(X.nbytes)
-    np.testing.assert_array_equal(read(path), X)
-    free(X.nbytes - 1)
-    assert complaint(read, path).startswith(f"{path} of shape (40, 3) takes 0.0 GB of memory")
-
-
-@pytest.mark.parametrize("options", [{}, {"compression": "gzip"}, {"maxshape": (None, 3)}])
+@pytest.mark.parametrize("options", [{}, {"compression": "gzip"}])
 def test_an_array_with_unwritten_chunks_is_refused_unless_it_has_a_fill_value(tmp_path, options):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
@@ -243,7 +205,7 @@ def test_a_header_that_declares_more_rows_than_the_file_holds_is_refused(tmp_pat
 
 
 @pytest.mark.parametrize("suffix", ["npy", "h5", "mat"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, ">f4"])
+@pytest.mark.parametrize("dtype", [np.float64, ">f4"])
 def test_features_are_the_same_read_in_blocks(tmp_path, monkeypatch, suffix, dtype):
     from hashbench.sources import formats
 

@@ -12,7 +12,7 @@ from helpers.paths import ROOT
 from scipy.sparse import csr_array
 
 from hashbench.store import hdf5
-from hashbench.store.models import read_model
+from hashbench.store.hdf5 import read_model
 
 PAGE = (ROOT / "docs" / "files.md").read_text()
 
@@ -94,17 +94,6 @@ def test_the_digest_that_the_fourth_snippet_computes_is_the_one_in_the_file(path
         with h5py.File(copy, "a") as file:
             name = json.loads(file["record"][()])["arrays"][0]
             file[name][0] = file[name][0] + 1
-
-
-def test_headers_that_the_page_gives_as_examples_are_those_of_the_files(folder):
-    headers = set()
-    for path in ("codes/digits/itq-32-s0.h5", "datasets/digits.h5"):
-        with h5py.File(folder / "data" / path) as file:
-            names = ["record", *json.loads(file["record"][()])["arrays"]]
-            headers |= {f"{name};{file[name].dtype.str};{file[name].shape};" for name in names}
-    examples = re.findall(r"`([\w/]+;[^`]+;\([\d, ]*\);)`", PAGE)
-    assert len(examples) == 3
-    assert {re.sub(r"S\d+", "S648", header) for header in headers} >= {*examples}
 
 
 def content_of(file):

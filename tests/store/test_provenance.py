@@ -101,7 +101,6 @@ def test_scores_depend_on_the_codes_and_the_version_of_the_metrics(monkeypatch):
 
 
 @pytest.mark.parametrize("key", ["params", "libraries"])
-@pytest.mark.parametrize("text", ["[1]", '"x"', "null"])
-def test_attributes_without_a_json_object_are_damaged(key, text):
+def test_attributes_without_a_json_object_are_damaged(key):
     with pytest.raises(ValueError, match="not a JSON object"):
-        Provenance.read({**MADE.attributes(), key: text})
+        Provenance.read({**MADE.attributes(), key: "[1]"})
