@@ -1,17 +1,17 @@
 """Rows of a plug-in that was edited between two runs are marked wherever they meet."""
 
-import csv
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 from helpers.diff_rows import row
+from helpers.result_files import jobs_in
 
 from hashbench.reports.plots import draw_figures
 from hashbench.reports.selection import Selection
-from hashbench.store.origin import JobRecord
-from hashbench.store.result_files import read_job_records
+from hashbench.store.origin import Origin
 from hashbench.store.results import merge_rows
 
 MINE = """
@@ -29,6 +29,7 @@ class Mine(HashMethod):
     def _project(self, X):
         return X[:, :self.n_bits]
 """
+MINE_ROWS = Path("results/digits/mine.csv")
 MIXED = "Some lines mix rows that different code of the method made: mine. Rerun them."
 
 
@@ -92,38 +93,28 @@ def test_lines_with_rows_of_different_code_are_marked_until_they_are_rerun(run, 
     assert MIXED not in notes_of_figure()
     edited = MINE.replace("X[:, :self", "-X[:, :self")
     run(edited, 16)
-    codes = [dict(item.split("=", 1) for item in line["libraries"].split())["mine"] for line in job_lines("mine")]
-    assert len(set(codes)) == 2
-    assert all(code.startswith("sha256:") for code in codes)
+    codes = {job["n_bits"]: re.search(r"mine=sha256:\w+", job["libraries"])[0] for job in jobs_in(MINE_ROWS)}
+    assert codes[8] != codes[16]
     assert MIXED in table()
     assert MIXED in notes_of_figure()
     done = check()
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == (
-        f"Error: digits (pixels) mine 8 bits seed 0 was made by mine={codes[1]}, and 16 bits seed 0 by "
-        f"mine={codes[0]}. Run them again with the same code.\n"
+        f"Error: digits (pixels) mine 8 bits seed 0 was made by {codes[8]}, and digits (pixels) mine 16 bits seed 0 "
+        f"was made by {codes[16]}. Run them again with the same code.\n"
     )
     run(edited, 8)
     assert check().exit_code == 0
     assert MIXED not in table()
 
 
-def job_lines(method):
-    with Path(f"results/digits/{method}.jobs.csv").open(newline="") as file:
-        return sorted(csv.DictReader(file), key=lambda line: -int(line["n_bits"]))
-
-
 @pytest.mark.usefixtures("empty_folder")
 def test_seeds_of_different_versions_are_a_problem_and_rows_of_unknown_code_are_none(hashbench):
     made = row(dataset_fingerprint="cecf02ca0edd5963", method="elsewhere")
-    (path,) = merge_rows(Path("results"), [made, made._replace(seed=1)])
-    job = "digits", "pixels", "44136fa3", 16, 0, made.dataset_fingerprint, 1
-    line = JobRecord(*job, "", "0.1.0", "elsewhere=sha256:0123", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00")
-    merge_rows(Path("results"), [made], line)
-    merge_rows(Path("results"), [made._replace(seed=1)], line._replace(seed=1))
-    assert len(read_job_records(path)) == 2
+    origin = Origin("", "0.1.0", "elsewhere=sha256:0123", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", 1.0)
+    merge_rows(Path("results"), [made, made._replace(seed=1)], origin)
     assert hashbench("results", "check").exit_code == 0
     merge_rows(Path("results"), [made._replace(seed=1, method_version=2)])
-    done = hashbench("results", "check")
-    assert "elsewhere 16 bits seed 0 was made by version 1, and 16 bits seed 1 by version 2. Run them" in done.stderr
+    words = "16 bits seed 0 was made by version 1, and digits (pixels) elsewhere 16 bits seed 1 was made by version 2."
+    assert words in hashbench("results", "check").stderr
     assert "(version 2)" in hashbench("tables", "--dataset", "digits", "--variants").stdout
