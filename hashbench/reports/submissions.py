@@ -170,8 +170,8 @@ def job_of(row: Row) -> Job | str:
     recorded = json.loads(row.params)
     changed = {key: value for key, value in recorded.items() if key in card.params and card.params[key] != value}
     try:
-        prepared = find_dataset(spec)
-        if prepared is None and dataset_class(split_name(row.dataset)[0]).needs:
+        prepared, base = find_dataset(spec), split_name(row.dataset)[0]
+        if prepared is None and (not is_dataset(base) or dataset_class(base).needs):
             return "not prepared"
         if prepared is not None and prepared.fingerprint != row.dataset_fingerprint:
             return f"of content {row.dataset_fingerprint}, here {prepared.fingerprint}"

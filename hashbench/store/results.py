@@ -389,19 +389,19 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> int:
 
     Rows that differ are refused before anything is written.
     """
+    files = [read_file(path) for other in others for path in find_files(other)]
+    parts = [(file.name, unite([file]), parse_record(file)) for file in files]
     with locked_folder(folder):
         known = {unshown_key(key): row for key, row in read_folder(folder).items()}
-        n_known, parts = len(known), []
-        for path in (path for other in others for path in find_files(other)):
-            file = read_file(path)
-            parts.append((unite([file]), parse_record(file)))
-            for key, row in parts[-1][0].items():
+        n_known = len(known)
+        for name, rows, _ in parts:
+            for key, row in rows.items():
                 if known.setdefault(unshown_key(key), row).rest != row.rest:
                     raise HashbenchError(
-                        f"{path} has different numbers for {' '.join(map(str, row.key))} than {folder} or a folder "
-                        "before it. Leave one of them out, or delete its row."
+                        f"{name} has different numbers for {' '.join(map(str, key))} than {folder} or a folder before "
+                        "it. Leave one of them out, or delete its row."
                     )
-        for rows, record in parts:
+        for _, rows, record in parts:
             for target, added in _by_file(folder, rows.values()).items():
                 _add(target, added, record)
     return len(known) - n_known

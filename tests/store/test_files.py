@@ -95,7 +95,7 @@ def test_git_adds_rows_without_their_lock(hashbench, monkeypatch, tmp_path, data
     assert hashbench(*run).exit_code == 0
     git("add", "results")
     added = git("ls-files", "results").splitlines()
-    assert added == [f"results/digits/lsh.{suffix}" for suffix in ("csv", "jobs.csv", "settings.json")]
+    assert added == [f"results/digits/lsh.{suffix}" for suffix in ("csv", "json")]
     with holding("results", "locked_folder"):
         monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "other data"))  # which changes nothing
         done = hashbench(*run, "--seed", 1, "--lock-timeout", 0.1)
