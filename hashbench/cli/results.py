@@ -79,10 +79,12 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int) -> None:
     cells = submissions.changed_cells(rows, {} if against is None else read_side(against, Path("results")).rows)
     done, skipped = dict[str, bool](), dict[str, None]()
     for cell in cells:
-        job = submissions.job_of(cell[0])
-        if isinstance(job, str):
-            skipped[f"{cell[0].dataset} {cell[0].method} ({job})"] = None
-        elif len(done) < n_cells:
+        try:
+            job = submissions.job_of(cell[0])
+        except HashbenchError as error:
+            skipped[f"{cell[0].dataset} {cell[0].method} ({str(error).rstrip('.')})"] = None
+            continue
+        if len(done) < n_cells:
             echo(f"{job}: {counted(len(cell), 'row')} ...")
             diff, here = submissions.rerun(job, cell)
             echo(format_diff(diff, "table"))

@@ -57,9 +57,10 @@ def read_files(paths: Iterable[Path]) -> tuple[Rows, Record, list[str]]:
             file_rows, file_record = unite([file]), parse_record(file)
             rows |= file_rows
             record.add(file_record)
-            problems += _about_file(path, file_rows, file_record)
-            if not problems and file.content != rows_text(file_rows.values()).encode():
-                problems.append(f"{path} is not spelt or sorted as hashbench writes it. Let hashbench run write it.")
+            found = [*_about_file(path, file_rows, file_record)]
+            if not found and file.content != rows_text(file_rows.values()).encode():
+                found = [f"{path} is not spelt or sorted as hashbench writes it. Let hashbench run write it."]
+            problems += found
         except HashbenchError as error:
             problems.append(str(error))
     return rows, record, problems
@@ -113,7 +114,8 @@ def about_contents(rows: Rows) -> Iterator[str]:
 def about_jobs(rows: Rows, origins: Mapping[tuple[Any, ...], Origin]) -> Iterator[str]:
     """Describe jobs of unknown origin, of another version of their method, and of other code than their line's."""
     lines: dict[tuple[Any, ...], dict[str, str]] = {}  # a job by each code
-    for job, row in {row.job: row for row in rows.values() if not is_own(row.params)}.items():
+    jobs = {(row.job, row.method_version): row for row in rows.values() if not is_own(row.params)}
+    for (job, _), row in jobs.items():
         origin = origins.get(job)
         what = f"{row.dataset} ({row.features}) {row.method} {row.n_bits} bits seed {row.seed}"
         here = method_card(row.method).version if row.method in method_names() else row.method_version
@@ -157,30 +159,24 @@ def changed_cells(rows: Rows, base: Rows) -> list[list[Row]]:
     return list(cells.values())
 
 
-def job_of(row: Row) -> Job | str:
-    """Return the job of a row, or the reason why it cannot be run here.
-
-    It needs built-in or prepared data of its content, and a known method with these parameters.
-    """
+def job_of(row: Row) -> Job:
+    """Return the job of a row; refuse one that cannot be run here, or whose rows would have another key or version."""
     if row.method not in method_names():
-        return "no method here"
-    card, spec = method_card(row.method), dataset_spec(row.dataset, row.features)
-    if row.method_version < card.version:
-        return f"of version {row.method_version}, here {card.version}"
-    recorded = json.loads(row.params)
-    changed = {key: value for key, value in recorded.items() if key in card.params and card.params[key] != value}
-    try:
-        prepared, base = find_dataset(spec), split_name(row.dataset)[0]
-        if prepared is None and (not is_dataset(base) or dataset_class(base).needs):
-            return "not prepared"
-        if prepared is not None and prepared.fingerprint != row.dataset_fingerprint:
-            return f"of content {row.dataset_fingerprint}, here {prepared.fingerprint}"
-        (job,) = grid([spec], [(row.method, changed)], [row.n_bits], [row.seed], {})
-    except HashbenchError:
-        return "no such dataset or settings here"
-    if job.recorded != row.params:
-        return "other parameters here"
-    return job if job.seed == row.seed else "deterministic, so only seed 0 is run"
+        raise HashbenchError("no such method here.")
+    spec, base = dataset_spec(row.dataset, row.features), split_name(row.dataset)[0]
+    defaults, params = method_card(row.method).params, json.loads(row.params)
+    changed = {key: value for key, value in params.items() if defaults.get(key, value) != value}
+    (job,) = grid([spec], [(row.method, changed)], [row.n_bits], [row.seed], {})
+    dataset = find_dataset(spec)
+    if dataset is None and (not is_dataset(base) or dataset_class(base).needs):
+        raise HashbenchError("not prepared.")
+    here = job.provenance(dataset or load_dataset(spec)[0]).row
+    differences = [
+        f"{key} {getattr(row, key)}, here {value}" for key, value in here.items() if getattr(row, key) != value
+    ]
+    if differences:
+        raise HashbenchError(f"{'; '.join(differences)}.")
+    return job
 
 
 def rerun(job: Job, cell: Sequence[Row]) -> tuple[Diff, Origin | None]:

@@ -159,7 +159,9 @@ def test_other_rows_of_own_data_and_known_data_have_their_recipe_or_none(hashben
     assert hashbench("results", "rerun", "results/mine-unseen").exit_code == 0
 
 
-@pytest.mark.parametrize(("name", "reason"), [("mine", "of content {}, here"), ("mine-unseen2-fold0", "not prepared")])
+@pytest.mark.parametrize(
+    ("name", "reason"), [("mine", "dataset_fingerprint {}, here"), ("mine-unseen2-fold0", "not prepared")]
+)
 def test_a_cell_is_rerun_where_its_data_are_prepared(hashbench, prepare, data, name, reason):
     content = prepare("--seed", 1).fingerprint
     assert hashbench("run", "--dataset", name, *RUN[3:]).exit_code == 0

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from helpers.diff_rows import git, needs_git, row, write
+from helpers.error_sentences import complaint
 
 from hashbench.cards import method_card
 from hashbench.pipeline.grid import Job
@@ -174,24 +175,26 @@ def test_digits_that_another_processor_may_change_are_near_of_methods_that_train
 @pytest.mark.usefixtures("empty_folder")
 def test_cells_that_cannot_be_run_here_are_a_warning(hashbench):
     store(digits_row(method="ksh", method_version=3), digits_row(method="someone-else"))
-    sentence = "cells cannot be run here: digits ksh (of version 3, here 4), digits someone-else (no method here)."
+    sentence = r"cells cannot be run here: digits ksh \(.*; method_version 3, here 4\), digits someone-else \(no such"
     done = hashbench("results", "rerun")
-    assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"Error: {sentence}\n")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert re.match(f"Error: {sentence}", done.stderr)
     done = hashbench("results", "rerun", "--against", write(Path("base.csv"), digits_row(seed=1)))
     assert (done.exit_code, done.stdout) == (0, "0 of 2 new or changed cells reproduced.\n")
-    assert done.stderr == f"Warning: {sentence}\n"
+    assert re.match(f"Warning: {sentence}", done.stderr)
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"dataset": "far"}, "no such dataset or settings here"),
+        ({"dataset": "far"}, "unknown dataset 'far'"),
         ({"dataset": "cifar10-s1", "features": "gist"}, "not prepared"),
-        ({"dataset_fingerprint": "0" * 16}, f"of content {'0' * 16}, here {FINGERPRINT}"),
-        ({"params": '{"sides": 3}'}, "other parameters here"),
-        ({"method": "pcah", "seed": 1}, "deterministic, so only seed 0 is run"),
+        ({"dataset_fingerprint": "0" * 16}, f"dataset_fingerprint {'0' * 16}, here {FINGERPRINT}"),
+        ({"params": '{"sides": 3}'}, 'params {"sides": 3}, here {}'),
+        ({"method": "pcah", "seed": 1}, "seed 1, here 0"),
+        ({"n_bits": 10**6}, "codes must have 1 to 4096 bits"),
     ],
 )
 @pytest.mark.usefixtures("digits_data")
 def test_cell_that_cannot_be_run_here_has_a_reason(changes, reason):
-    assert submissions.job_of(digits_row(**changes)) == reason
+    assert reason in complaint(submissions.job_of, digits_row(**changes))
