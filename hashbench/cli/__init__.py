@@ -12,7 +12,7 @@ cluster       on
 export        export
 tuning        tune
 reports       tables, plot, report, diff
-results       results merge, info, check, rerun
+results       results merge, check, rerun
 options       options that several commands share, and rules on which go together
 inputs        options for what is scored, and how it is read
 outputs       checks of files that users name for output

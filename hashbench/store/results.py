@@ -72,7 +72,8 @@ class Record(NamedTuple):
         """Add what another record has and this one lacks."""
         parts: Iterable[tuple[dict[Any, Any], dict[Any, Any]]] = zip(self, other, strict=True)
         for part, more in parts:
-            part |= {**more, **part}
+            for key, value in more.items():
+                part.setdefault(key, value)
 
 
 FILE_COLUMNS = tuple("settings" if column == "params" else column for column in COLUMNS)
