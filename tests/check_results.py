@@ -8,19 +8,20 @@ changed" that names dataset and method, or the dataset and "all methods". Withou
 with origin/main, or where that is HEAD, with the commit before.
 """
 
-import io
+import os
 import re
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pandas as pd
 
 from hashbench.registry import features_kind
 from hashbench.reports.aggregate import main_lines, mean_over_seeds, signs_of
-from hashbench.reports.row_origins import read_results_with_origins
+from hashbench.reports.revisions import files_at
+from hashbench.reports.row_origins import with_origins
+from hashbench.store.result_rows import to_frame
+from hashbench.store.results import find_files, parse_record, read_file, unite
 
 ROOT = Path(__file__).parents[1]
 LARGEST = 0.02
@@ -42,17 +43,17 @@ def last_main():
     return ""
 
 
-def shown(folder):
-    """Return the cells that tables show, one line of each method."""
-    cells = mean_over_seeds(read_results_with_origins(folder))
+def shown(files, origins):
+    """Return the cells that tables show of results files, one line of each method."""
+    cells = mean_over_seeds(with_origins(to_frame(unite(files).values()), origins))
     return main_lines(cells, cells)[[*PLACE, "value"]]
 
 
-def shown_at(revision):
-    """Return the cells that tables showed at a revision."""
-    with TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(git("archive", revision, "results"))) as files:
-        files.extractall(folder, filter="data")
-        return shown(Path(folder) / "results")
+def shown_before_and_now(revision):
+    """Return the cells of a revision and of today; jobs without a record of their origin have today's."""
+    old, new = [*files_at(revision, revision, ROOT / "results")], [*map(read_file, find_files(ROOT / "results"))]
+    origins = {job: origin for file in (*new, *old) for job, origin in parse_record(file).origins.items()}
+    return shown(old, origins), shown(new, origins)
 
 
 def falls(old, new):
@@ -93,10 +94,11 @@ def main():
         return ""
     before = git("show", f"{base}:CHANGELOG.md").decode()
     bullets = new_bullets((ROOT / "CHANGELOG.md").read_text(), before)
-    found = falls(shown_at(base), shown(ROOT / "results"))
+    found = falls(*shown_before_and_now(base))
     unnamed = [text for place, text in found.items() if not is_named(bullets, *place)]
     return "\n".join([*unnamed, f"The changelog names none of these falls since {base}."]) if unnamed else ""
 
 
 if __name__ == "__main__":
+    os.chdir(ROOT)
     sys.exit(main() or 0)  # a text is an error

@@ -28,7 +28,7 @@ from hashbench.cli.main import cli
 from hashbench.cli.options import ArrayFile, Jobs, OneEach
 from hashbench.errors import HashbenchError
 from hashbench.registry import get_method
-from hashbench.store.result_files import FILE_COLUMNS
+from hashbench.store.results import FILE_COLUMNS
 
 HEADER = ",".join(FILE_COLUMNS) + "\n"
 ROW = "digits,pixels,itq,44136fa3,16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n"
@@ -40,7 +40,6 @@ def changed(old, new):
 
 
 RESULTS = {  # files of rows, and what is wrong with each
-    "twice": (HEADER + ROW + ROW, "itq.csv, line 3, holds | a second time | line 2 | the same numbers"),
     "twice-other": (changed("", "") + ROW.replace("0.5", "0.55"), "a second time | with different numbers. Delete one"),
     "above": (changed("0.5", "1.5"), "line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1"),
     "infinite": (changed("0.5", "inf"), "line 2: value inf"),
@@ -56,13 +55,11 @@ RESULTS = {  # files of rows, and what is wrong with each
         "line 2, is a conflict marker | <<<<<<< HEAD | lines of both sides",
     ),
     "marker": (HEADER + ROW + "=======\n", "line 3, is a conflict marker | --ours"),
-    "bom": ("\ufeff" + HEADER + ROW, "byte order mark | UTF-8 without"),
-    "crlf": ((HEADER + ROW).replace("\n", "\r\n"), "lines that end in CR LF | eol=lf"),
     "lacking": ((HEADER + ROW).replace("metric,", "").replace(",AP,", ","), "has columns dataset,"),
     "swapped": (HEADER.replace("low,high", "high,low") + ROW, "has columns | expected"),
     "newer": (
         HEADER.replace("method_version", "method_version,more") + ROW.replace("0123,1", "0123,1,2"),
-        "has more in its header | Upgrade hashbench",
+        "has columns dataset, | method_version,more, expected",
     ),
     "short": (HEADER + "digits,pixels,itq\n", "line 2: it has 3 cells, expected 15"),
     "long": (changed("\n", ",1\n"), "line 2: it has 16 cells, expected 15"),
@@ -71,7 +68,7 @@ RESULTS = {  # files of rows, and what is wrong with each
     "out": (changed("digits", "x/../../.."), "line 2: column dataset | 'x/../../..' | names files"),
     "out-method": (changed("itq", "../itq"), "line 2: column method | got '../itq'"),
     "formula": (changed("pixels", "=1+1"), "column features must begin with none of =+-@, got '=1+1'. Rename it."),
-    "no-results": ("a,b\n1,2\n", "is not a results file | none of the columns dataset,features,method"),
+    "no-results": ("a,b\n1,2\n", "has columns a,b, expected dataset,features,method"),
     "empty": ("", "has columns none"),
     "binary": ("\x00\x01\x02", "digits/itq.csv"),
     "latin": (changed("digits", "d\udcff"), "digits/itq.csv"),
@@ -125,22 +122,22 @@ STUDIES |= {  # tables of `prepare`
 
 
 def named(params):
-    """Return a file of settings with these parameters, by their name."""
-    text = json.dumps(params)
-    return f'{{"{sha256(text.encode()).hexdigest()[:8]}": {{"params": {text}}}}}\n'
+    """Return a record with these parameters, by their name."""
+    settings = {sha256(json.dumps(params).encode()).hexdigest()[:8]: params}
+    return json.dumps({"settings": settings, "origins": {}, "jobs": [], "recipes": {}})
 
 
 NOW, NAMED = HEADER + ROW, named({})
-BY_METHOD = {  # rows, settings and what made them
+BY_METHOD = {  # rows and their record
     "good": (NOW, NAMED),
     "missing": (NOW, ""),
-    "other": (NOW, NAMED.replace("{}", '{"a": 1}')),
+    "other": (NOW, NAMED.replace("{}", '{"a": 1}', 1)),
     "unnamed": (NOW.replace("44136fa3", "0" * 8), NAMED),
     "cut": (NOW, NAMED[:-4]),
     "deep": (NOW, "[" * 100_000),
     "ours": (NOW, f"<<<<<<< ours\n{NAMED}"),
     "short": (NOW[: NOW.index("44136fa3")] + "\n", NAMED),
-    "jobs": (NOW, NAMED, "a,b\n"),
+    "jobs": (NOW, NAMED.replace("[]", '[{"settings": "44136fa3", "origin": "0"}]')),
     "no-object": (NOW, named([])),
     "no-parameter": (NOW, named({"=a": 1})),
     "no-group": (NOW, named({"codes": "own", "group": "pairs"})),
@@ -189,7 +186,7 @@ COMMANDS = f"""
 1 | {ITQ} --dataset digts | unknown dataset 'digts' | 'digits'
 1 | {ITQ} --dataset text.h5 | text.h5 | not HDF5
 1 | {ITQ} --metric APP | unknown metric 'APP' | 'AP'
-1 | {ITQ} --metric Recall@10:reranked | has option 'reranked'; options of R@k: reranked=m, dot, sigmoid.
+1 | {ITQ} --metric Recall@10:reranked | option 'reranked'; options of R@k: relevant, capped, reranked=m, dot, sigmoid.
 1 | {ITQ} --metric P@0 | metric 'P@0' has cutoff 0
 1 | run --method itq --bits 0 | codes must have 1 to 4096 bits, got 0.
 1 | run --method itq --bits 100 | itq needs n_bits <= 61 | 64 features | got n_bits=100
@@ -214,19 +211,16 @@ COMMANDS = f"""
 2 | encode --model none.npz --from none.npy --output o.csv | --output o.csv is written | a name that ends in .npy.
 1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.h5 file of encode
 1 | prepare cifar10-s1 --source loop | cannot read loop: Too many levels
-1 | results check before | no longer reads. Move it out of the folder of results, and run again.
-1 | results merge n/missing --results n/good | itq.settings.json is missing
-1 | results info digits lsh --results r/good | there are no results of 'lsh' on 'digits' in r/good
-1 | results info digits itq --results n/good | does not record the origin of the 1 job of itq on digits
-1 | {ITQ} --results n/missing | itq.settings.json is missing, which holds the parameters
+1 | tables --results before | before/digits.csv has columns dataset,features,method,params,n_bits | move it out
+1 | results merge n/missing --results n/good | itq.json is missing
+1 | {ITQ} --results n/missing | itq.json is missing, which holds the parameters
 1 | results check n/other | 44136fa3 is not what hashbench calls the parameters {{"a": 1}}
-1 | plot ap-bits --results n/cut | itq.settings.json holds no settings
-1 | tables --results n/ours | itq.settings.json, line 1, is a conflict marker of git
+1 | plot ap-bits --results n/cut | itq.json is damaged
+1 | tables --results n/ours | itq.json, line 1, is a conflict marker of git
 1 | {ITQ} --results n/short | itq.csv, line 2: it has 4 cells, expected 15
-1 | {ITQ} --results n/jobs | itq.jobs.csv has columns a,b
+1 | {ITQ} --results n/jobs | itq.json lacks '0'
 1 | {ITQ} --results n/version-99 | itq.csv has rows of version 99 of itq, and those to add are of version 1. Upgrade itq
-1 | save a.jobs {OF} --dataset d | 'a.jobs' would write | another name
-1 | report --results r/good --against text.npy --output r.html | text.npy is not a results file
+1 | report --results r/good --against text.npy --output r.html | text.npy has columns
 1 | report --results r/good --output r.pdf | r.pdf ends in .pdf as other files do | give r.html
 1 | report --results r/good --output text.npy | text.npy is another kind of file | give text.html
 1 | plot ap-bit --results r/good | unknown figure 'ap-bit' | 'ap-bits'
@@ -250,7 +244,7 @@ COMMANDS = f"""
 1 | {PREPARED} X.npy --neighbours 37 | 36 database items, 37 neighbours of each query
 1 | {PREPARED} X.npy --true-distance cosine | Euclidean distance
 1 | results check r/formula | column features must begin with none of =+-@, got '=1+1'. Rename it.
-1 | results check n/no-label | itq.settings.json holds no settings: a label is | without =<>|`, got 5
+1 | results check n/no-label | itq.json is damaged: a label is | without =<>|`, got 5
 1 | save mine {OF} --dataset own --group pairs | unknown group 'pairs'. Did you mean 'pair-based'?
 1 | save mine {OF} --dataset own --label =1 | a label is a string of up to 40 characters without =<>|`, got '=1'
 1 | save mine {OF} --dataset own-unseen3 | without a fold; add one, such as own-unseen3-fold0.
@@ -263,7 +257,7 @@ COMMANDS = f"""
 1 | {PREPARED} X.npy --labels nameless-40.csv | for 39 of 40 items | read as names. If that line
 1 | {LABELLED} --query-labels nameless-pair.csv | columns img0, a; name | .csv:a. If
 1 | {LABELLED} --query-labels label-gap.csv:x | unknown column 'label-gap.csv:x'. Known columns
-1 | results check n/no-parameter | itq.settings.json holds no settings: params has '=a', expected names of parameters
+1 | results check n/no-parameter | itq.json is damaged: params has '=a', expected names of parameters
 1 | {LABELLED} --query-codes masks.npy | only 0 and 255 | --bits
 1 | {LABELLED} --query-labels y-nan.npy | not whole numbers, first nan for item 3 | Leave such
 2 | evaluate codes.h5 --run run.txt qrels.txt | CODES.h5 does not go with --run
@@ -374,7 +368,7 @@ COMMANDS = f"""
 2 | run --method lsh --bits 8 --part 1/2 --available | --available does not go with --part
 2 | on tcp://127.0.0.1:1 tune --method itq --bits 8 --jobs 2 | one trial on each worker
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
-1 | tune --method itq --bits 8 --output tuning-rows | tuning-rows/digits.settings.json is missing | Restore it
+1 | tune --method itq --bits 8 --output tuning-rows | tuning-rows/digits.json is missing | Restore it
 1 | tune --method csq --bits 8 --param 'head="None"' | a value of csq's head is the text 'None', which grid.toml cannot
 1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
 1 | tune --method itq --bits 8 --output tuning-no-grid | cannot write tuning-no-grid/grid.toml: Is a directory
@@ -526,7 +520,6 @@ SOUND = {  # the rest of each command
     "prepare": f"{PREPARED.removeprefix('prepare ')} X.npy --query-from X.npy",
     "report": "--results r/good --output o.html",
     "results check": "r/good",
-    "results info": "digits itq --results r/good",
     "results merge": "r/good --results o",
     "results rerun": "r/good",
     "run": "--method itq --bits 4 --results o",
@@ -542,6 +535,7 @@ WITHOUT = {  # what else an option needs, or excludes, in place of the above
     ("compare", "--features"): "itq lsh --results r/good",
     ("compare", "--results"): "itq lsh",
     ("compare", "--qrels"): "run.txt run.txt",
+    ("compare", "--pairs"): "codes.npy --database-codes codes.npy",
     ("encode", "--model"): "--from X.npy --output o.npy",
     ("encode", "--from"): "--model model.h5 --output o.npy",
     ("encode", "--output"): "--model model.h5 --from X.npy",
@@ -549,7 +543,6 @@ WITHOUT = {  # what else an option needs, or excludes, in place of the above
     ("explain", "--run"): "",
     ("export", "file"): "--to npz --output o.npz",
     ("prepare", "--dataset"): "",
-    ("results info", "dataset"): "itq --results r/good",
     ("prepare", "--source"): "cifar10-s1",
     ("save", "--affinity"): f"mine {OF_CODES} --dataset own",
     ("tables", "names"): "--results r/good",
@@ -560,7 +553,6 @@ NOT_REFUSED = {  # values that are right there, or looked at after something els
     "compare": ("--affinity", "--query-codes", "--database-codes"),
     "diff": ("--results",),
     "prepare": ("--name", "--weights"),
-    "results info": ("method",),
     "results rerun": ("--against", "--method"),
     "save": ("name", "--dataset"),
 }
@@ -702,7 +694,7 @@ hashbench.read_codes("q.npy") | q.npy is not a CODES.h5 of hashbench. Pass your 
 call(metrics=5) | metrics are names
 call(metrics=[]) | there are no metrics
 call(metrics=["AP", ""]) | unknown metric ''
-call(metrics=["map@100"]) | unknown metric 'map@100'. Did you mean 'AP@100'? Known metrics: AP,
+call(metrics=["map@100"]) | unknown metric 'map@100'. Did you mean 'AP@100'? Known metrics: ACG@k, AP,
 call(distance="euclidean") | distance must be one of
 call(true_distance="manhattan") | true_distance must be one of euclidean
 call(distance="cosine", n_bits=8) | which have no n_bits and no bit_order

@@ -13,7 +13,7 @@ RESULTS = ROOT / "results"
 
 @pytest.fixture(scope="module")
 def rows():
-    folders = {path.parent for path in RESULTS.glob("*/*.settings.json")}
+    folders = {path.parent for path in RESULTS.glob("*/*.json")}
     return [row for folder in sorted(folders) for row in rows_in(folder)]
 
 

@@ -8,7 +8,7 @@ thresholds    thresholds
 comparing     compare
 tuning        tune
 reports       tables, plot, report, diff
-results       results merge, info, check, rerun
+results       results merge, check, rerun
 options       options that several commands share, rules on which go together, and names that a shell completes
 inputs        options for what is scored, and how it is read
 outputs       checks of files that users name for output

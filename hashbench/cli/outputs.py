@@ -106,10 +106,10 @@ def _refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
 
 def results_files(results: Path) -> list[Path]:
     """List the files that results are read from, in a folder or beside a file."""
-    from hashbench.store.result_files import find_files, jobs_path, settings_path
+    from hashbench.store.results import find_files, record_path
 
     tables = find_files(results) if results.is_dir() else [results]
-    return [file for table in tables for file in (table, settings_path(table), jobs_path(table))]
+    return [file for table in tables for file in (table, record_path(table))]
 
 
 def target_of(output: Path) -> int | Path:

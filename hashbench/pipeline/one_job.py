@@ -16,10 +16,9 @@ from hashbench.pipeline.steps import Demands, codes_of, codes_path, kept_scores,
 from hashbench.registry import is_built_in
 from hashbench.scoring.evaluation import Evaluation, evaluation_of
 from hashbench.store.hdf5 import holds_model
-from hashbench.store.origin import JobRecord
-from hashbench.store.result_files import folder_of, read_recipes
+from hashbench.store.origin import Origin
 from hashbench.store.result_rows import Row
-from hashbench.store.results import merge_rows, read_rows
+from hashbench.store.results import find_files, folder_of, merge_rows, read_record, read_rows
 from hashbench.unseen import split_name
 
 
@@ -34,7 +33,7 @@ class Outcome:
     codes: Path | None = None  # their file
     model: Path | None = None  # file of the fitted method, if it was kept and only codes were wanted
     rows: tuple[Row, ...] = ()  # for the results files
-    made: JobRecord | None = None  # what made them, if the codes record it
+    made: Origin | None = None  # what made them, if the codes record it
     recipes: Mapping[str, Recipe] = field(default_factory=dict)  # of the user's own dataset, by fingerprint
     hints: tuple[str, ...] = ()  # sentences that readers of the scores need
     notes: tuple[str, ...] = ()  # what was done and what was reused
@@ -86,7 +85,7 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
         if scored.notes and job.estimator.group != "baseline":  # whose codes are as they should be
             advice = job.estimator.advice
             hints = [f"{job}: {note[0].lower()}{note[1:]} {advice}".rstrip() for note in scored.notes]
-        made = codes.job_record
+        made = codes.job_origin
         return Outcome(
             job,
             scored,
@@ -112,7 +111,7 @@ def write_rows(folder: Path, outcome: Outcome) -> tuple[list[Path], str]:
     for row in outcome.rows[:1]:
         place, base = folder_of(folder, row.dataset), split_name(row.dataset)[0]
         for fingerprint, recipe in outcome.recipes.items():
-            known = read_recipes(place)
+            known = read_record(find_files(place)).recipes
             if known and fingerprint not in known:
                 changes = min((differences(recipe, other) for other in known.values()), key=len)
                 sentence = (

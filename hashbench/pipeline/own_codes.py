@@ -51,9 +51,8 @@ from hashbench.store.artifact import read_record
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
-from hashbench.store.result_files import check_method, results_path, settings_path
 from hashbench.store.result_rows import OWN, OWN_FEATURES, SHOWN, check_shown
-from hashbench.store.results import replace_own
+from hashbench.store.results import record_path, replace_own, results_path
 from hashbench.unseen import check_fold
 
 _TRIED = 1024  # rows from which the form of all is inferred
@@ -170,7 +169,6 @@ class Saving:
                 f"--{ignoring[0].replace('_', '-')} ignores; leave one of the two out."
             )
         check_name(self.name, "the name of your codes")
-        check_method(self.name)
         check_shown({**OWN, **self.shown})
         for option, saved_name in (("NAME", self.name), ("--label", self.label or "")):
             if saved_name.casefold() in map(str.casefold, method_names()):
@@ -250,7 +248,7 @@ class OwnCodes:
         """Return the files that `save` writes and that other options may name too, by the option that writes them."""
         dataset = self.dataset_name(saving)
         rows = results_path(saving.results, dataset, saving.name)
-        files = {"--results": rows, "--results (settings)": settings_path(rows)}
+        files = {"--results": rows, "--results (record)": record_path(rows)}
         for content in (self.fingerprint, self._reranked_fingerprint) if saving.keep_codes else ():
             files[f"--keep-codes ({content})"] = _codes_path(dataset, content, saving.name, self.n_bits, saving.seed)
         return files

@@ -149,12 +149,6 @@ def recipe_of(dataset: Dataset) -> dict[str, Recipe]:
     return {dataset.part_of or dataset.fingerprint: json.loads(text)} if text else {}
 
 
-def find_recipe(recipes: Mapping[str, Recipe], fingerprint: str) -> Recipe | None:
-    """Find the recipe of a content, or else of the dataset that it is a part of, whose digits it begins with."""
-    of_whole = (recipe for whole, recipe in recipes.items() if whole[:8] == fingerprint[:8])
-    return recipes.get(fingerprint) or next(of_whole, None)
-
-
 def command_of(name: str, recipe: Recipe) -> str:
     """Return the command that prepares a dataset by its recipe."""
     words = ["hashbench", "prepare"]

@@ -16,7 +16,7 @@ from hashbench.pipeline.grid import FOR_SOME, TUNED, Job, Sweep, grid, settings_
 from hashbench.pipeline.preparation import is_current, is_missing
 from hashbench.pipeline.recipes import choices_here, read_options
 from hashbench.store.inputs import check_file, reading
-from hashbench.store.result_files import folder_of, read_recipes
+from hashbench.store.results import find_files, folder_of, read_record
 from hashbench.unseen import split_name
 
 DEFAULT_DATASETS = ("digits",)
@@ -85,7 +85,8 @@ class Study:
                 if not is_current(*self.own[base]):
                     own[base] = self.own[base]
             elif results is not None and is_missing(base):
-                recipes = read_recipes(folder_of(results, base)) | read_recipes(folder_of(results, name))
+                folders = folder_of(results, base), folder_of(results, name)
+                recipes = read_record(path for folder in folders for path in find_files(folder)).recipes
                 own |= {base: choices_here(base, recipes)} if recipes else {}
         return own
 

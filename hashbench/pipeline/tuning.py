@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import chain, groupby, islice, product
+from itertools import chain, islice, product
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -345,9 +345,7 @@ def run_trials(
         )
     for outcome in run_all(trials, demands, on_progress, n_jobs, cluster):
         outcome = _with_both_scores(outcome, demands.metrics)
-        for (name, fingerprint), rows in groupby(outcome.rows, key=lambda row: (row.dataset, row.dataset_fingerprint)):
-            made = outcome.made and outcome.made._replace(dataset=name, dataset_fingerprint=fingerprint)
-            merge_rows(folder, rows, made)
+        merge_rows(folder, outcome.rows, outcome.made)
         yield outcome
 
 

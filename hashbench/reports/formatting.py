@@ -160,7 +160,7 @@ def markdown_text(text: str) -> str:
 
 def sheet_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     """Write CSV that is safe to open in a spreadsheet, which evaluates none of its cells; not meant to be read back."""
-    from hashbench.store.result_files import csv_text
+    from hashbench.store.results import csv_text
 
     return csv_text(map(as_text, header), (map(as_text, row) for row in rows))
 

@@ -1,26 +1,26 @@
 """The two sides of a comparison: results at a git revision, in the working tree, or in any folder or file."""
 
+import json
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hashbench.errors import HashbenchError
 from hashbench.store.inputs import resolved
-from hashbench.store.result_files import (
+from hashbench.store.result_rows import Row
+from hashbench.store.results import (
+    FIRST,
     ResultsFile,
     Unreadable,
     find_files,
-    is_results_file,
     read_file,
-    settings_path,
+    read_folder,
+    record_path,
     unite,
 )
-from hashbench.store.result_rows import Row
-from hashbench.store.results import read_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def read_side(text: str, results: Path) -> Side:
         return _side_at(commit, text, results)
     path = Path(text)
     if text and path.is_dir():
-        is_dataset = any(file.parent == path and settings_path(file).exists() for file in find_files(path))
+        is_dataset = any(file.parent == path and record_path(file).exists() for file in find_files(path))
         return Side(text, read_folder(path), scope=int(is_dataset), is_named=True)
     if path.is_file():
         return Side(text, unite([read_file(path)]), scope=2, is_named=True)
@@ -72,7 +72,7 @@ def read_side(text: str, results: Path) -> Side:
 
 def _side_at(commit: str, name: str, results: Path) -> Side:
     try:
-        return Side(f"{name} ({commit[:10]})", unite(_files_at(commit, name, results), is_past=True))
+        return Side(f"{name} ({commit[:10]})", unite(files_at(commit, name, results)))
     except Unreadable as error:
         raise HashbenchError(f"{error.args[0]} A commit cannot be changed; name another one.") from error
 
@@ -111,7 +111,8 @@ def _find_results() -> Path:
     return top / "results"
 
 
-def _files_at(commit: str, text: str, results: Path) -> Iterable[ResultsFile]:
+def files_at(commit: str, text: str, results: Path) -> Iterable[ResultsFile]:
+    """Yield the results files of a folder in a commit, which the user called ``text``."""
     top = _top()
     results_path = resolved(results)
     if top is None or not results_path.is_relative_to(top):
@@ -124,11 +125,21 @@ def _files_at(commit: str, text: str, results: Path) -> Iterable[ResultsFile]:
     listed = _checked("-C", str(top), "ls-tree", "-rz", commit, *([inside] if inside else [])).decode()
     entries = [entry.split("\t", 1) for entry in listed.split("\0") if entry]
     oids = {name.removeprefix(inside): facts.split()[2] for facts, name in entries if facts.split()[1] == "blob"}
-    wanted = [name for name in oids if name.count("/") < 2 and name.endswith((".csv", ".settings.json"))]
+    wanted = [name for name in oids if name.count("/") < 2 and name.endswith((".csv", ".json"))]
     contents = dict(zip(wanted, _blobs(top, [oids[name] for name in wanted]), strict=True))
     for name, content in contents.items():
-        if is_results_file(name, contents, partial(bytes, content)):
-            yield ResultsFile(f"{text}:{inside}{name}", content, contents.get(str(settings_path(Path(name)))))
+        record = contents.get(str(record_path(Path(name))))
+        if name.endswith(".csv") and ("/" not in name or record is not None or content.startswith(FIRST)):
+            record = record or _earlier_record(contents.get(f"{name.removesuffix('.csv')}.settings.json"))
+            yield ResultsFile(f"{text}:{inside}{name}", content, record)
+
+
+def _earlier_record(settings: bytes | None) -> bytes | None:
+    """Return the record of rows in a commit before the settings of rows moved into it."""
+    if settings is None:
+        return None
+    params = {name: entry["params"] for name, entry in json.loads(settings).items()}
+    return json.dumps({"settings": params, "origins": {}, "jobs": [], "recipes": {}}).encode()
 
 
 def _blobs(top: Path, oids: Sequence[str]) -> Iterable[bytes]:

@@ -369,7 +369,7 @@ def compare_pairs(first: Thresholds, second: Thresholds, rates: Sequence[float] 
     >>> pairs = [[0, 1, 1], [2, 3, 0], [0, 2, 0], [1, 3, 0]]
     >>> codes, others = [[0, 0], [0, 0], [1, 1], [0, 1]], [[0, 0], [1, 1], [1, 1], [0, 1]]
     >>> compare_pairs(pair_thresholds(codes, codes, pairs), pair_thresholds(others, others, pairs))[0][:4]
-    ('uAP', 1.0, 0.25, 0.75)
+    ('uAP', 1.0, 0.2916666666666665, 0.7083333333333335)
     """
     for rate in rates:
         _check_share(rate, "a false positive rate")

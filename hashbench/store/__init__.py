@@ -8,6 +8,5 @@ artifact      the one form of all cached files, checked on reading; what is comp
 hdf5          files of datasets, codes and fitted methods
 score_cache   the scores of every query, of a job's earlier codes too
 result_rows   what a row of results is; a new column is a field of ``Row``, filled in pipeline/steps
-result_files  where rows of results are, the text of their files
-results       the committed rows of a folder: reading and adding
+results       the committed rows of a folder and where they come from: their files, reading and adding
 """

@@ -26,7 +26,7 @@ from hashbench.registry import get_method
 from hashbench.store import artifact
 from hashbench.store.artifact import Artifact
 from hashbench.store.files import data_dir
-from hashbench.store.origin import ORIGIN, JobRecord
+from hashbench.store.origin import ORIGIN, Origin
 from hashbench.store.provenance import CODES_VERSION, Provenance, method_digests
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ class Codes:
                 check_packed(array, self.n_bits, f"{role} codes")
 
     @property
-    def job_record(self) -> JobRecord | None:
-        """The record of their job beside results; None if their origin is not known."""
-        return JobRecord.of(self.made, self.origin, self.fit_seconds + self.encode_seconds) if self.origin else None
+    def job_origin(self) -> Origin | None:
+        """Their origin as it is written beside results; None if it is not known."""
+        return Origin.of(self.made, self.origin, self.fit_seconds + self.encode_seconds) if self.origin else None
 
     @cached_property
     def content(self) -> str:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from hashbench.store.provenance import Provenance, settings_name
+from hashbench.store.provenance import Provenance
 
 ORIGIN = ("commit", "hashbench", "processor", "threads", "device", "date")  # what makes codes besides `Provenance`
 _LEVELS = {  # by the names of NumPy before 2.4 and since, highest first
@@ -30,20 +30,20 @@ _LEVELS = {  # by the names of NumPy before 2.4 and since, highest first
 def origin_here(device: str = "cpu") -> dict[str, Any]:
     """Return what makes codes now, on this machine, by ``ORIGIN``; no host and no person."""
     today = datetime.now(UTC).date().isoformat()
-    parts = _commit(), version("hashbench"), processor_class(), _n_threads(), device, today
+    parts = (
+        commit_of(Path(__file__).resolve().parents[2]),
+        version("hashbench"),
+        processor_class(),
+        _n_threads(),
+        device,
+        today,
+    )
     return dict(zip(ORIGIN, parts, strict=True))
 
 
-class JobRecord(NamedTuple):
-    """What made the rows of a job, a line of ``<method>.jobs.csv``; the first six fields are its key."""
+class Origin(NamedTuple):
+    """What made the codes of a job, as ``<method>.json`` records it; what jobs share is written once."""
 
-    dataset: str
-    features: str
-    settings: str  # name of the parameters
-    n_bits: int
-    seed: int
-    dataset_fingerprint: str
-    method_version: int
     commit: str  # of hashbench's source tree, with + if a file of the package differs; empty if installed
     hashbench: str  # its version
     libraries: str  # that affect the codes, name=version; a plug-in as name=sha256:digest
@@ -51,30 +51,23 @@ class JobRecord(NamedTuple):
     threads: int  # of numerical libraries
     device: str  # cpu or cuda
     date: str  # the day, in UTC
-    seconds: str  # to fit and encode
+    seconds: float  # to fit and encode
     trials: int = 0  # settings that were tried to choose these; 0 if none, or if not known
 
     @classmethod
-    def of(cls, made: Provenance, origin: Mapping[str, Any], seconds: float) -> Self:
-        """Return the record for rows of codes of that provenance and of what `origin_here` returned."""
-        key = made.dataset, made.features, settings_name(made.params), made.n_bits, made.seed
-        content = made.dataset_fingerprint, made.method_version
+    def of(cls, made: Provenance, here: Mapping[str, Any], seconds: float) -> Self:
+        """Return the origin of codes of that provenance, made where `origin_here` returned ``here``."""
         libraries = " ".join(f"{name}={version}" for name, version in sorted(json.loads(made.libraries).items()))
-        return cls(*key, *content, libraries=libraries, seconds=f"{seconds:.2f}", **origin)
+        return cls(libraries=libraries, seconds=round(seconds, 2), **here)
 
     @classmethod
-    def read(cls, cells: Sequence[str]) -> Self:
-        """Read the cells of a line; ValueError if one is not as `of` writes it."""
-        if len(cells) != len(cls._fields):
-            raise ValueError(f"it has {len(cells)} cells, expected {len(cls._fields)}")
-        record = cls(*(kind(cell) for kind, cell in zip(cls.__annotations__.values(), cells, strict=True)))
-        float(record.seconds)
-        return record
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """The key of the job among those of its method."""
-        return self[:6]
+    def read(cls, values: Mapping[str, Any]) -> Self:
+        """Read it from values by name; ValueError if one is of another type."""
+        origin = cls(*(values[name] for name in cls._fields))
+        for name, value, kind in zip(cls._fields, origin, cls.__annotations__.values(), strict=True):
+            if type(value) is not kind:
+                raise ValueError(f"{name} is {value!r}, expected {kind.__name__}")
+        return origin
 
     @property
     def plugin(self) -> str:
@@ -83,18 +76,8 @@ class JobRecord(NamedTuple):
 
     def differences(self, other: Self) -> list[str]:
         """List the differences from ``other``, made on this machine, that may explain different digits."""
-        differences = []
-        if self.processor != other.processor:
-            differences.append(f"made on another processor class ({self.processor}, here {other.processor})")
-        then, now = (dict(pair.split("=", 1) for pair in record.libraries.split()) for record in (self, other))
-        pairs = {name: (then.get(name, "none"), now.get(name, "none")) for name in sorted(then | now)}
-        pairs["device"] = self.device, other.device
-        pairs["threads"] = str(self.threads), str(other.threads)
-        pairs["hashbench"] = self._version(), other._version()
-        return differences + [f"{name} {old} (here {new})" for name, (old, new) in pairs.items() if old != new]
-
-    def _version(self) -> str:
-        return f"{self.hashbench} at {self.commit}" if self.commit else self.hashbench
+        pairs = zip(self._fields[:-3], self, other, strict=False)  # without date, seconds and trials
+        return [f"{name} {then or 'none'} (here {now or 'none'})" for name, then, now in pairs if then != now]
 
 
 @cache
@@ -129,8 +112,8 @@ def _n_threads() -> int:
 
 
 @cache
-def _commit() -> str:
-    tree = Path(__file__).resolve().parents[2]
+def commit_of(tree: Path) -> str:
+    """Return the commit of a source tree, with + if a file of the package differs; empty if it is not in git."""
     oid = _git(tree, "rev-parse", "HEAD") if _git(tree, "ls-files", "hashbench/__init__.py") else ""
     if not oid:  # installed, perhaps in a folder of another repository
         return ""

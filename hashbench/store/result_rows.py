@@ -41,6 +41,11 @@ class Row(NamedTuple):
         return key
 
     @property
+    def job(self) -> tuple[Any, ...]:
+        """The key of its job."""
+        return self.key[:N_JOB]
+
+    @property
     def rest(self) -> tuple[Any, ...]:
         """The fields after the metric."""
         return self[_VALUE:]
@@ -65,7 +70,7 @@ _METRIC = re.compile(r"[A-Za-z]\w*(@(R|r?(0|[1-9]\d*)))?(:[a-z0-9=-]+)*", re.ASC
 def parse_row(cells: list[Any], settings: Mapping[str, str]) -> Row:
     """Check the cells of a row; ``settings`` holds the parameters by name."""
     if cells[PARAMS] not in settings:
-        raise ValueError(f"settings {cells[PARAMS]} are not in the file of settings beside it")
+        raise ValueError(f"settings {cells[PARAMS]} are not in the file beside it")
     cells[PARAMS] = settings[cells[PARAMS]]
     for column in _WHOLE:
         cells[column] = int(cells[column])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers.processes import printed_by
 
-from hashbench.store.result_files import FILE_COLUMNS
+from hashbench.store.results import FILE_COLUMNS, Record, record_text
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def files(hashbench, tiny_file, data, empty_folder):
     row = "digits,pixels,itq,44136fa3,16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1"
     (empty_folder / "r" / "digits").mkdir(parents=True)
     (empty_folder / "r" / "digits" / "itq.csv").write_text(f"{','.join(FILE_COLUMNS)}\n{row}\n")
-    (empty_folder / "r" / "digits" / "itq.settings.json").write_text('{"44136fa3": {"params": {}}}\n')
+    (empty_folder / "r" / "digits" / "itq.json").write_text(record_text(Record({"44136fa3": "{}"}, {}, {})))
     return empty_folder
 
 
@@ -156,9 +156,9 @@ run.txt | evaluate --run run.txt qrels.txt --per-query
 qrels.txt | evaluate --run run.txt qrels.txt --per-query
 vectors.npy | {RERANKED} --per-query
 r/digits/itq.csv | report --results r --output
-r/digits/itq.settings.json | report --results r --output
+r/digits/itq.json | report --results r --output
 r/digits/itq.csv | report --results other --against r/digits/itq.csv --output
-r/digits/itq.settings.json | report --results other --against r/digits/itq.csv --output
+r/digits/itq.json | report --results other --against r/digits/itq.csv --output
 """.strip().splitlines()  # what is read, and a command that ends with where it writes
 
 

@@ -135,11 +135,9 @@ def lay_out(folder, studies, results):
     for name in ("loop", "loop.npy"):
         (folder / name).symlink_to(name)
     os.mkfifo(folder / "pipe.npy")
-    for name, (rows, settings, *jobs) in results.items():
+    for name, (rows, record) in results.items():
         place = folder / name / "digits"
         place.mkdir(parents=True)
         (place / "itq.csv").write_text(rows, newline="", errors="surrogateescape")
-        if settings:
-            (place / "itq.settings.json").write_text(settings)
-        for text in jobs:
-            (place / "itq.jobs.csv").write_text(text)
+        if record:
+            (place / "itq.json").write_text(record)

@@ -1,6 +1,5 @@
 """Rows, commits and kept scores for the tests of `hashbench diff`."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -14,8 +13,8 @@ from hashbench.reports.revisions import Side
 from hashbench.store import score_cache
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance, settings_name
-from hashbench.store.result_files import FILE_COLUMNS, csv_text, settings_path, settings_text
 from hashbench.store.result_rows import Row
+from hashbench.store.results import FILE_COLUMNS, Record, csv_text, record_path, record_text
 
 GIT_ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -56,8 +55,8 @@ def side(*rows, name="side"):
 def write(path, *rows):
     """Write rows, of any methods, and their settings."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    named = {settings_name(row.params): {"params": json.loads(row.params)} for row in rows}
-    settings_path(path).write_text(settings_text(named))
+    settings = {settings_name(row.params): row.params for row in rows}
+    record_path(path).write_text(record_text(Record(settings, {}, {})))
     path.write_text(csv_text(FILE_COLUMNS, (row._replace(params=settings_name(row.params)) for row in rows)))
     return path
 

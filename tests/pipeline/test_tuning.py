@@ -35,9 +35,8 @@ from hashbench.pipeline.tuning import (
     next_points,
 )
 from hashbench.store.hdf5 import write_dataset
-from hashbench.store.result_files import read_job_records
 from hashbench.store.result_rows import Row
-from hashbench.store.results import read_folder
+from hashbench.store.results import read_folder, read_record
 
 
 @pytest.mark.parametrize("rule", ["same-label", "shared-labels", "distance", "neighbours"])
@@ -253,7 +252,7 @@ def test_rows_of_trials_are_those_of_a_run_on_either_split(tmp_path):
         write_dataset(data[row.dataset], path)
         (ran,) = run([Job(str(path), trial.card, 8)], Demands([row.metric]))
         assert ran.rows == (row,)
-        assert read_job_records(tmp_path / row.dataset / "itq.csv").keys() == {ran.made.key}
+        assert read_record([tmp_path / row.dataset / "itq.csv"]).origins.keys() == {row.job}
 
 
 @pytest.mark.usefixtures("digits_data")

@@ -1,7 +1,6 @@
 """The data of `hashbench report`'s page, without a browser, against the CSV files."""
 
 import base64
-import csv
 import io
 import json
 import re
@@ -15,7 +14,7 @@ import pytest
 from helpers.artifacts import edit
 from helpers.diff_rows import row, write
 from helpers.paths import ROOT
-from helpers.result_files import rows_in
+from helpers.result_files import files_in, jobs_in, rows_in
 from PIL import Image
 
 import hashbench as package
@@ -323,17 +322,17 @@ def test_an_existing_folder_may_be_named_like_a_file(tmp_path):
 def test_the_page_shows_the_origin_of_each_row_if_it_is_known(small, tmp_path):
     folder = tmp_path / "results"
     shutil.copytree(small[0], folder)
-    (jobs_path, *others) = sorted((folder / "digits").glob("*.jobs.csv"))
+    first, *others = files_in(folder / "digits")
+    jobs = jobs_in(first)
     for other in others:
-        other.unlink()
+        record = json.loads(other.with_suffix(".json").read_text()) | {"jobs": []}
+        other.with_suffix(".json").write_text(json.dumps(record))
     rows = page_data(folder, tmp_path)["rows"]
     origins = column(rows["made"])
     assert len(origins) == len(rows["seed"])
     assert "" in origins
-    with jobs_path.open(newline="") as file:
-        jobs = list(csv.DictReader(file))
     for job in jobs:
-        (words,) = {text for text in origins if f"{float(job['seconds']):,.2f} s to fit" in text} or {""}
+        (words,) = {text for text in origins if f"{job['seconds']:,.2f} s to fit" in text} or {""}
         assert all(job[key] in words for key in ("date", "processor", "libraries", "commit"))
 
 

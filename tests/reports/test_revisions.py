@@ -1,3 +1,4 @@
+import json
 import shutil
 from pathlib import Path
 
@@ -194,10 +195,9 @@ def test_past_file_that_can_be_read_all_the_same_is(repository, hashbench):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda text: "nonsense\n", " is not a results file"),
+        (lambda text: "nonsense\n", " has columns nonsense, expected dataset,"),
         (lambda text: text + text.splitlines(keepends=True)[1].replace("0.5", "0.55"), ", line 3, holds digits"),
         (lambda text: text + "=======\n", ", line 3, is a conflict marker"),
-        (lambda text: text.replace("settings", "params"), " is in the layout before version 0.1"),
     ],
 )
 def test_past_file_that_nobody_can_read_is_named_with_its_commit(repository, hashbench, change, words):
@@ -219,3 +219,16 @@ def test_a_deviation_that_one_side_lacks_is_no_change(empty_folder, hashbench):
         assert "no differences, 1 rows unchanged" in hashbench("diff", *sides).stdout
     write(new, row(float("nan"), float("nan"), float("nan"), n_undefined=200))
     assert "1 changed" in hashbench("diff", old, new).stdout
+
+
+@needs_git
+def test_settings_of_a_commit_before_they_moved_into_records_are_read(repository, hashbench):
+    path = write(Path("results/digits/lsh.csv"), row(params='{"a": 1}'))
+    record = path.with_suffix(".json")
+    settings = {name: {"params": params} for name, params in json.loads(record.read_text())["settings"].items()}
+    record.rename(path.with_suffix(".settings.json")).write_text(json.dumps(settings))
+    git("add", ".")
+    git("commit", "--quiet", "--message", "results")
+    write(path, row(0.55, params='{"a": 1}'))
+    counts = json.loads(hashbench("diff", "HEAD", "--format", "json").stdout)["counts"]
+    assert (counts["changed"], sum(counts.values())) == (1, 1)

@@ -9,7 +9,7 @@ from hashbench.errors import HashbenchError
 from hashbench.reports import tables
 from hashbench.reports.row_origins import describe_origin, n_trials
 from hashbench.store import result_rows, results
-from hashbench.store.origin import JobRecord
+from hashbench.store.origin import Origin
 
 ENDS = (".csv", ".md", ".tex", "-tie-range.csv")  # of the files of each table; a paper's has one more
 EMBEDDINGS = ["R@10", "R@10:reranked=100"]
@@ -80,12 +80,10 @@ def test_trials_of_defaults_count_only_on_the_data_that_they_were_tried_on(datas
 
 @pytest.mark.parametrize(("n_tried", "n_settings"), [(0, 0), (1, 0), (2, 2)])
 def test_a_single_setting_is_not_chosen(n_tried, n_settings):
-    key = "digits", "pixels", "44136fa3", 16, 0, "0123", 1
-    made = "", "0.1.0", "numpy=2", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00"
-    record = JobRecord(*key, *made, trials=n_tried)
+    origin = Origin("", "0.1.0", "numpy=2", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", 1.0, n_tried)
     job = "digits", "pixels", "lsh", "{}", 16, 0
-    assert n_trials(job, record) == n_settings
-    assert ("settings chosen among" in "\n".join(describe_origin(record, job))) == (n_settings > 0)
+    assert n_trials(job, origin) == n_settings
+    assert ("settings chosen among" in "\n".join(describe_origin(origin, job))) == (n_settings > 0)
 
 
 def test_effort_is_explained_below():

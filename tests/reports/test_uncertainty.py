@@ -1,5 +1,4 @@
 import csv
-import json
 import re
 import shutil
 
@@ -15,7 +14,7 @@ from hashbench.reports.uncertainty import assess, variances_of
 from hashbench.scoring.comparison import holm
 from hashbench.scoring.may_be_best import seed_variances
 from hashbench.store.provenance import settings_name
-from hashbench.store.results import read_results
+from hashbench.store.results import Record, read_results, record_text
 
 # ---------------------------------------------------------------- from the data folder to the table
 
@@ -391,9 +390,8 @@ def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, s
 def test_scores_that_are_not_those_behind_a_row_are_not_used(scored, shown, pattern, other, label):
     path = scored / "digits" / "lsh.csv"
     path.write_text(re.sub(pattern, other, path.read_text(), flags=re.MULTILINE))
-    path.with_suffix(".settings.json").write_text(
-        json.dumps({settings_name(text): {"params": json.loads(text)} for text in ("{}", '{"a": 1}')})
-    )
+    settings = {settings_name(text): text for text in ("{}", '{"a": 1}')}
+    path.with_suffix(".json").write_text(record_text(Record(settings, {}, {})))
     text = shown()
     assert re.search(rf"^\| {label} ", text, flags=re.MULTILINE)
     assert "over seeds, on these queries" in text

@@ -20,8 +20,8 @@ from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_array, read_items, read_matrix
 from hashbench.store import artifact, hdf5, inputs
 from hashbench.store.provenance import Provenance
-from hashbench.store.result_files import read_file, unite
 from hashbench.store.result_rows import Row
+from hashbench.store.results import read_file, unite
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4)).astype(np.float32)
@@ -163,8 +163,8 @@ FORMATS = {
     "codes": ("a.h5", codes, read_codes, True),
     "scores": ("a.h5", scores, read_scores, True),
     "results": ("a.csv", results, read_results, False),
-    "settings of results": (
-        "a.settings.json",
+    "record of results": (
+        "a.json",
         lambda path: results(path.with_name("a.csv")),
         lambda path: read_results(path.with_name("a.csv")),
         False,
@@ -238,5 +238,5 @@ def test_a_spoilt_file_is_refused_in_a_sentence_or_gives_numbers_it_could_hold(s
             np.testing.assert_array_equal(array, other)
     elif arrays:
         assert all(isinstance(array, np.ndarray) and array.nbytes < MOST_BYTES for array in arrays)
-        if name not in ("npy", "results", "settings of results"):
+        if name not in ("npy", "results", "record of results"):
             assert (arrays[0].dtype, arrays[0].ndim) == (np.float32, 2)

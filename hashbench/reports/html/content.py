@@ -17,13 +17,13 @@ from hashbench.reports.folds import fold_cells, is_fold, lines_of_folds
 from hashbench.reports.marks import add_marks, explain
 from hashbench.reports.plots.figure_selection import at_usual_length
 from hashbench.reports.plots.style import Look, choose_looks
-from hashbench.reports.row_origins import describe_origin, origin_of
+from hashbench.reports.row_origins import describe_origin
 from hashbench.reports.tables.published import make_pairs, published_values
 from hashbench.reports.ties import ANSWERS, EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, reach
 from hashbench.reports.uncertainty import IN_WORDS, SEEDS, add_uncertainty, variances_of
 from hashbench.reports.view import COLUMN, in_whole_columns, view_of
 from hashbench.scoring.metrics import is_error
-from hashbench.store.origin import JobRecord
+from hashbench.store.origin import Origin
 from hashbench.store.result_rows import JOB, NUMBERS
 
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
@@ -63,12 +63,12 @@ _VERDICTS = {  # of a published value
 
 
 def make_content(
-    results: pd.DataFrame, lines: pd.DataFrame, cells: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]
+    results: pd.DataFrame, lines: pd.DataFrame, cells: pd.DataFrame, origins: Mapping[tuple[Any, ...], Origin]
 ) -> dict[str, Any]:
     """Return results as JSON values: blocks, metrics, lines, cells (means over seeds), rows, folds, published values.
 
     The same results give the same content; ``null`` stands for a missing number. ``lines`` are `all_lines` of
-    results, ``cells`` those of their `hashbench.reports.view.View`, ``origins`` of `hashbench.reports.row_origins`.
+    results, ``cells`` those of their `hashbench.reports.view.View`, ``origins`` are by job.
     """
     cells = cells.assign(cell=range(len(cells)), supervision=_supervision(cells), is_main=0)
     cells.loc[cells.index[main_lines(cells, cells)["cell"]], "is_main"] = 1
@@ -116,9 +116,9 @@ def _placed(cells: pd.DataFrame, place: Mapping[str, Callable[[str], int]], more
     return encoded | {"reach": [None if number != number else number for number in reaches]}
 
 
-def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], JobRecord]) -> Iterator[str]:
-    for job in rows[list(JOB)].itertuples(index=False):
-        origin = origin_of(origins, job)
+def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], Origin]) -> Iterator[str]:
+    for job in rows[list(JOB)].itertuples(index=False, name=None):
+        origin = origins.get(job)
         yield "\n".join(describe_origin(origin, job)) if origin else ""
 
 

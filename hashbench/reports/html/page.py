@@ -22,12 +22,11 @@ from hashbench.reports.html.descriptions import dataset_cards, method_cards
 from hashbench.reports.html.thumbnails import add_thumbnails
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.revisions import read_sides
-from hashbench.reports.row_origins import read_origins, with_origins
+from hashbench.reports.row_origins import with_origins
 from hashbench.reports.view import make_view
 from hashbench.scoring.metrics import is_error
 from hashbench.store.files import check_output, write_bytes, write_text
-from hashbench.store.result_files import find_files
-from hashbench.store.results import read_results
+from hashbench.store.results import find_files, read_record, read_results
 
 PAGE_SUFFIXES = (".html", ".htm")
 USUAL_QUERIES = {"file": 20, "folder": 500}  # per dataset, with their tie groups
@@ -60,7 +59,7 @@ def write_report(
         raise HashbenchError(f"thumbnails need a folder, and {output} is one file: --output {output.with_suffix('')}.")
     path = output if is_file else output / "index.html"
     check_output(path)
-    origins = read_origins(find_files(results_folder))
+    origins = read_record(find_files(results_folder)).origins
     results = with_origins(read_results(results_folder), origins)
     sides = None if against is None else read_sides(against, None, results_folder)
     lines = all_lines(results)
