@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from hashbench.errors import HashbenchError
-from hashbench.sources.leave_out import leave_out
+from hashbench.sources.splits import leave_out
 from hashbench.store.hdf5 import read_dataset, write_dataset
 from hashbench.unseen import UnseenClasses
 
