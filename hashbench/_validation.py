@@ -363,19 +363,37 @@ class Range(NamedTuple):
 
 
 def whole(low: int, high: int | None = None) -> Range:
-    """Allow whole numbers from ``low`` to ``high``, both included, or to no end."""
+    """Allow whole numbers from ``low`` to ``high``, both included, or to no end.
+
+    Examples
+    --------
+    >>> whole(1)
+    Range(kind=<class 'numbers.Integral'>, low=1, high=None, closed='left')
+    """
     return Range(Integral, low, high, "left" if high is None else "both")
 
 
 def real(
     low: float, high: float | None = None, closed: Literal["left", "right", "both", "neither"] | None = None
 ) -> Range:
-    """Allow real numbers from ``low`` to ``high``; ``closed`` names the ends that are included, by default both."""
+    """Allow real numbers from ``low`` to ``high``; ``closed`` names the ends that are included, by default both.
+
+    Examples
+    --------
+    >>> real(0, 1, closed="left")
+    Range(kind=<class 'numbers.Real'>, low=0, high=1, closed='left')
+    """
     return Range(Real, low, high, closed or ("left" if high is None else "both"))
 
 
 def choice(*options: str) -> frozenset[str]:
-    """Allow these words."""
+    """Allow these words.
+
+    Examples
+    --------
+    >>> sorted(choice("mlp", "linear"))
+    ['linear', 'mlp']
+    """
     return frozenset(options)
 
 

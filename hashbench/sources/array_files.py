@@ -379,22 +379,18 @@ def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:
         return np.ascontiguousarray(stored)
     check_fits(4 * stored.size, f"{spec} of shape {stored.shape}")
     features = np.empty(stored.shape, dtype=np.float32)
-    is_exact = np.can_cast(stored.dtype, np.float32)
     step = -(-len(features) // _CHECKED)
-    samples, largest, is_too_large = [], 0.0, False
+    samples = []
     for rows in row_blocks(stored):
         with _reading(path):
             block = stored[rows]
-        with np.errstate(over="ignore"):
-            features[rows] = block
-        if not is_exact:
-            finite = np.isfinite(block)
-            largest = max(largest, np.abs(block[finite], dtype=np.float64).max(initial=0))
-            is_too_large |= bool((finite & ~np.isfinite(features[rows])).any())
-            samples.append(np.array(block[-rows.start % step :: step]))
-    if is_too_large:
-        raise HashbenchError(f"{spec} holds numbers up to {largest:.3g}, too large for float32. Scale them.")
-    if not is_exact:
+        try:
+            with np.errstate(over="raise"):
+                features[rows] = block
+        except FloatingPointError:
+            raise HashbenchError(f"{spec} holds numbers too large for float32. Scale them.") from None
+        samples.append(np.array(block[-rows.start % step :: step]))
+    if not np.can_cast(stored.dtype, np.float32):
         _check_rounding(spec, np.concatenate(samples), features[::step])
     return features
 

@@ -62,13 +62,13 @@ class TableFile(Mapping[str, AnyArray], ABC):
     def _cells(self, name: str) -> AnyArray:
         """Read a column: numbers, or objects that are texts, or bytes."""
 
-    @abstractmethod
     def labels(self, name: str) -> AnyArray:
         """Return a column of labels: numbers, unless one is written as 01, or words."""
+        return self[name]
 
-    @abstractmethod
     def texts(self, name: str) -> AnyArray:
         """Return a column of texts, also of texts such as 001 and NA, which pandas reads as numbers in a .csv file."""
+        return self[name]
 
     @abstractmethod
     def codes(self, name: str, spec: str, n_bits: int | None) -> AnyArray:
@@ -135,12 +135,6 @@ class _Typed(TableFile):
     def _cells(self, name: str) -> AnyArray:
         with opened_arrow(self.path) as file:
             return file.read(name)
-
-    def labels(self, name: str) -> AnyArray:
-        return self[name]
-
-    def texts(self, name: str) -> AnyArray:
-        return self[name]
 
     def codes(self, name: str, spec: str, n_bits: int | None) -> AnyArray:
         if name not in self._bytes:
