@@ -739,7 +739,7 @@ COMMANDS = f"""
 1 | {INDEXED} rows-twice.npy | names row 3 more than once
 1 | {INDEXED} rows-far.npy | names row 1e+300, and the database has rows 0 to 39
 1 | {INDEXED} rows-half.npy | float64 of shape (2,), expected row numbers of the database
-1 | {INDEXED} rows-mask.npy | holds a mask, expected row numbers: give numpy.flatnonzero(mask)
+1 | {INDEXED} rows-mask.npy | bool of shape (40,), expected row numbers of the database
 1 | {INDEXED} X.npy | float64 of shape (40, 4), expected row numbers of the database
 1 | {INDEXED} rows-none.npy | int64 of shape (0,), expected row numbers
 1 | {INDEXED} X-words.npy | of shape (40, 4), expected row numbers
@@ -842,9 +842,9 @@ COMMANDS += [
             "complex": "query codes are of dtype complex128",
             "words": "query codes are <U5 of shape",
             "objects": "cannot read objects.npy as .npy",
-            "cut": "cannot read cut.npy as .npy.",
-            "text": "cannot read text.npy as .npy.",
-            "empty": "cannot read empty.npy as .npy.",
+            "cut": "cannot read cut.npy as .npy: it is cut short, or numpy.save did not write it.",
+            "text": "cannot read text.npy as .npy: it is cut short, or numpy.save did not write it.",
+            "empty": "cannot read empty.npy as .npy: it is cut short, or numpy.save did not write it.",
             "header": "cannot read header.npy as .npy",
             "archive": "cannot read archive.npy as .npy",
             "nowhere": "no file nowhere.npy",
@@ -883,7 +883,7 @@ COMMANDS += [
             "levels-ignored.npy": "query 2 (counted from 0) ignores all items of the database | Remove the query",
             "levels-5.npy": "6 query codes | 5",
             "labels.npy": "two dimensions",
-            "neighbours.npy": "3 columns, expected a level for each of 6 database items | neighbours | .ivecs",
+            "neighbours.npy": "6 database codes, but labels or affinities for 3",
             "csr-shifted.npz": "is damaged: indices must be >= 0",
             "csr-beyond.npz": "is damaged: indices must be < 6",
             "csr-pointer.npz": "damaged | non-decreasing",

@@ -180,8 +180,6 @@ def read_rows(spec: str, n_rows: int) -> IntArray:
         raise HashbenchError(f"the first line of {spec} may be a row number or a name; put the name `row` before it.")
     if rows.ndim == 2 and 1 in rows.shape:  # a column, or a row as MATLAB has them
         rows = rows.ravel()
-    if rows.dtype == bool:
-        raise HashbenchError(f"{spec} holds a mask, expected row numbers: give numpy.flatnonzero(mask).")
     if rows.ndim != 1 or not rows.size or rows.dtype.kind not in "iuf" or not (rows == np.floor(rows)).all():
         raise HashbenchError(
             f"{spec} holds {rows.dtype} of shape {rows.shape}, expected row numbers of the database of shape (n,)."
@@ -218,9 +216,7 @@ def read_matrix(spec: str) -> Any:
 def read_levels(spec: str, n_database: int) -> Any:
     """Read a matrix of levels as `read_matrix` does; from .ivecs and .ibin, level 1 for the listed rows of a query."""
     if split_spec(spec)[0].suffix.lower() not in _NEIGHBOUR_SUFFIXES:
-        matrix = read_matrix(spec)
-        _refuse_neighbours(matrix, spec, n_database)
-        return matrix
+        return read_matrix(spec)
     from scipy.sparse import csr_array
 
     neighbours = np.sort(read_array(spec, ()), axis=1)  # (n_queries, n_neighbours)
@@ -237,20 +233,6 @@ def read_levels(spec: str, n_database: int) -> Any:
     n_queries, width = neighbours.shape
     parts = np.ones(neighbours.size, np.int8), neighbours.ravel(), np.arange(n_queries + 1) * width
     return csr_array(parts, shape=(n_queries, n_database))
-
-
-def _refuse_neighbours(levels: Any, spec: str, n_database: int) -> None:
-    """Refuse a matrix that has too few columns for levels, and different rows of the database in each row."""
-    if type(levels) is not np.ndarray or levels.ndim != 2 or levels.dtype.kind not in "iu" or not levels.size:
-        return
-    is_listing = levels.min() >= 0 and levels.max() < n_database and (np.diff(np.sort(levels, axis=1)) > 0).all()
-    if is_listing and levels.shape[1] < n_database and levels.max() > 1:
-        width = levels.shape[1]
-        raise HashbenchError(
-            f"{spec} has {width:,} columns, expected a level for each of {n_database:,} database items. If it lists "
-            f"the neighbours of each query, save it as .ivecs: numpy.insert(rows.astype('<i4'), 0, {width}, axis=1)"
-            ".tofile('rows.ivecs')."
-        )
 
 
 def refuse_transposed(array: AnyArray, spec: str, n_items: tuple[int, ...]) -> None:
@@ -342,8 +324,8 @@ def _find_name(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
         if key not in arrays:
             raise unknown_name(_kind(path), f"{path}:{key}", map(shown, arrays), like=key)
         return key
-    is_table = isinstance(arrays, TableFile)
-    names = sorted(arrays.columns if is_table else arrays, key=lambda name: "/" in name)
+    table = arrays if isinstance(arrays, TableFile) else None
+    names = sorted(arrays if table is None else table.columns, key=lambda name: "/" in name)
     if not names:
         raise HashbenchError(f"{path} holds no arrays.")
     likely = [name for name in names if not (name in LABEL_KEYS or is_identifier(name))] or names
@@ -352,9 +334,9 @@ def _find_name(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
         chosen = names[0]
     elif chosen is None and "features" in arrays:
         chosen = "features"
-    is_unclear = is_table and chosen == "features" and arrays.is_unclear(keys)
+    is_unclear = table is not None and chosen == "features" and table.is_unclear(keys)
     if chosen is None or is_unclear:
-        likely = [name for name in arrays.vectors if name in likely] + likely if is_table else likely
+        likely = [*(name for name in (() if table is None else table.vectors) if name in likely), *likely]
         may_be_item = path.suffix.lower() == ".csv" and not any(map(is_identifier, names))
         raise HashbenchError(
             f"{path} holds {_kind(path)}s {', '.join(map(shown, names))}; name one of them, such as "

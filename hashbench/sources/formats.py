@@ -7,6 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 from warnings import catch_warnings
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -122,18 +123,22 @@ def opened_npy(path: Path) -> Iterator[Mapping[str, Any]]:
     """Open the array of an .npy file, called ``features``; it stays on disk."""
     with path.open("rb") as file:
         _refuse_objects(file.read(_NPY_HEAD))
-    yield {"features": np.lib.format.open_memmap(path, mode="r")}
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
+        raise ValueError("it is cut short, or numpy.save did not write it") from error
+    yield {"features": array}
 
 
 @contextmanager
 def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
     """Open the arrays of an .npz file; a sparse matrix of SciPy is one array, called ``features``."""
-    with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
-        sizes = {info.filename: info.file_size for info in archive.zip.infolist() if info.filename.endswith(".npy")}
+    with path.open("rb") as file, ZipFile(file) as members, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
+        sizes = {info.filename: info.file_size for info in members.infolist() if info.filename.endswith(".npy")}
 
         def read(name: str) -> Any:
             check_fits(sizes[f"{name}.npy"], f"{shown(name)} of {path}")
-            with archive.zip.open(f"{name}.npy") as member:
+            with members.open(f"{name}.npy") as member:
                 _refuse_objects(member.read(_NPY_HEAD))
             return archive[f"{name}.npy"]
 

@@ -403,7 +403,7 @@ class _Parquet(ArrowFile):
         super().__init__(path, file.schema_arrow)
         self._file = file
         groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-        self._bounds = [*accumulate((group.num_rows for group in groups), initial=0)]
+        self._bounds: list[int] = [*accumulate((group.num_rows for group in groups), initial=0)]
 
     @property
     def n_rows(self) -> int:
@@ -446,7 +446,7 @@ class _Arrow(ArrowFile):
 
     @property
     def n_rows(self) -> int:
-        return sum(batch.num_rows for batch in self._batches(0))
+        return sum(int(batch.num_rows) for batch in self._batches(0))
 
     def batches(self, name: str, start: int = 0) -> Iterator[tuple[int, Any]]:
         row = 0
@@ -464,7 +464,8 @@ class SlicedColumn:
         self._file, self._name = file, name
         columns = (column for _, column in file.batches(name) if len(column))
         first = next((_as_array(column, name, file.path) for column in columns), np.empty((0, 0)))
-        self.shape, self.dtype = (file.n_rows, *first.shape[1:]), first.dtype
+        self.shape: tuple[int, ...] = (file.n_rows, *first.shape[1:])
+        self.dtype = first.dtype
 
     def __len__(self) -> int:
         return self.shape[0]
