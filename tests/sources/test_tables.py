@@ -329,10 +329,13 @@ def test_rows_of_numbers_in_a_file_of_lines_are_refused(lines, line):
 @pytest.mark.parametrize(
     ("digits", "words"),
     [
-        (["0aff", "bff", "0cff"], "row 1 (the first is 0) has 3 digits, the others 4. If it lost leading zeros"),
+        (["0aff", "bff", "0cff"], "row 1 (the first is 0) has 3 digits, most others 4. If it lost leading zeros"),
         (["0aff", "", "0cff"], "row 1 (the first is 0) is empty"),
-        (["1" + "0" * 18, "1" * 18, "10" * 9 + "1"], "row 1 (the first is 0) has 18 digits, the others 19. If it lost"),
-        (["0234567890", "234567891", "1234567892"], "row 1 (the first is 0) has 9 digits, the others 10. If it lost"),
+        (
+            ["1" + "0" * 18, "1" * 18, "10" * 9 + "1"],
+            "row 1 (the first is 0) has 18 digits, most others 19. If",
+        ),
+        (["0234567890", "234567891", "1234567892"], "row 1 (the first is 0) has 9 digits, most others 10. If it lost"),
     ],
 )
 def test_lines_that_are_no_codes_are_named(lines, digits, words):
