@@ -7,7 +7,7 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 
 from hashbench import registry, testing
-from hashbench.adapter import DatasetAdapter
+from hashbench.adapter import DatasetAdapter, Options
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 
@@ -161,6 +161,27 @@ def test_conformance_suite_finds_a_broken_adapter(tiny):
         check(adapter(lambda: tiny(about={**words, "citation": "words"})))
 
 
-def test_a_missing_file_is_asked_for_in_the_name_of_the_dataset():
-    with pytest.raises(HashbenchError, match=r"^dataset 'corel5k' lacks 1 of 1 files"):
-        registry.get_dataset("corel5k").prepare()
+@pytest.mark.parametrize(
+    ("name", "kind", "files"),
+    [
+        ("corel5k", None, ["corel5k.npz from http://mulan"]),
+        (
+            "imagenet100",
+            "gist",
+            ["train.txt from https://", "database.txt", "test.txt", "image from https://image-net"],
+        ),
+        ("labelme", None, ["LabelMe_gist.mat from http://www.cs.toronto.edu/~norouzi/"]),
+        ("mscoco", "gist", ["train.txt from https://", "database.txt from https://", "test.txt from https://"]),
+        ("nuswide", None, ["AllLabels81.txt from https://lms.comp.nus.edu.sg/", "features.npy"]),
+        ("nuswide", "gist", ["AllLabels81.txt from https://lms", "Imagelist.txt from https://lms", "Flickr"]),
+    ],
+)
+def test_missing_files_are_asked_for_with_their_address_and_place(data, name, kind, files):
+    with pytest.raises(HashbenchError) as caught:
+        registry.get_dataset(name, Options(features=kind)).prepare()
+    first, *lines = str(caught.value).split("\n  ")
+    assert first.startswith(f"dataset '{name}")
+    assert f"lacks {len(files)} of {len(files)} files" in first
+    for line, file in zip(lines, files, strict=True):
+        assert line.startswith(file)
+        assert f", to {data / 'sources' / name / file.split()[0]} (" in line

@@ -124,23 +124,6 @@ def test_lists_that_contradict_each_other_are_refused(source):
     refused(source, f"1 queries inside the database, first {DATABASE[6][0]}")
 
 
-def test_without_files_it_says_what_to_fetch_and_where_to_put_it(data):
-    with pytest.raises(HashbenchError) as caught:
-        ImageNet100().prepare()
-    message = str(caught.value)
-    folder = data / "sources" / "imagenet100"
-    assert "lacks 4 of 4 files" in message
-    for name, url in (
-        ("train.txt", "https://raw.githubusercontent.com/thuml/HashNet/master/pytorch/data/imagenet/train.txt"),
-        ("test.txt", "https://raw.githubusercontent.com/thuml/HashNet/master/pytorch/data/imagenet/test.txt"),
-        ("database.txt", "https://github.com/thuml/HashNet/tree/master/pytorch"),
-        ("image", "https://image-net.org"),
-    ):
-        assert f"\n  {name} from {url}, to {folder / name} (" in message
-    assert "registration needed" in message
-    assert "no checksum is published" in message
-
-
 @pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
 def test_adapter_keeps_the_contract(source, check):
     check(Small(Options(source=source, features="pixels", image_size=8)))

@@ -100,16 +100,6 @@ def test_wrong_files_are_refused(tmp_path, write, words):
         prepared(path)
 
 
-def test_without_the_file_it_says_where_to_fetch_it_and_where_to_put_it(data):
-    with pytest.raises(HashbenchError) as caught:
-        LabelMe().prepare()
-    message = str(caught.value)
-    assert "from http://www.cs.toronto.edu/~norouzi/research/mlh/data/LabelMe_gist.mat, to " in message
-    assert str(data / "sources" / "labelme" / "LabelMe_gist.mat") in message
-    assert "no checksum is published" in message
-    assert "tfw_cvpr08_code.zip" in message
-
-
 @pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
 def test_adapter_keeps_the_contract(source, check):
     check(Small(Options(source=source)))

@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -208,21 +206,6 @@ def test_wrong_features_are_refused(source, features):
     refused(source, "features.npy has 59 rows, expected 60: one for each line of Imagelist.txt")
     np.save(source / "features.npy", features[:, 0])
     refused(source, r"float32 of shape \(60,\), expected numbers of shape")
-
-
-@pytest.mark.parametrize(
-    ("kind", "files"),
-    [(None, ["AllLabels81.txt", "features.npy"]), ("gist", ["AllLabels81.txt", "Imagelist.txt", "Flickr"])],
-)
-def test_without_files_it_says_what_to_fetch_and_where_to_put_it(data, kind, files):
-    with pytest.raises(HashbenchError) as caught:
-        NusWide(Options(features=kind)).prepare()
-    message = str(caught.value)
-    assert f"lacks {len(files)} of {len(files)} files" in message
-    for name in files:
-        assert re.search(rf"{name} from .*, to {re.escape(str(data / 'sources' / 'nuswide' / name))} \(.+\)", message)
-    assert "https://lms.comp.nus.edu.sg/" in message
-    assert "no checksum is published" in message
 
 
 @pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
