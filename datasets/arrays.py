@@ -31,7 +31,7 @@ from hashbench.sources.inspection import LEFT_OUT, find_copies
 from hashbench.sources.neighbours import describe_neighbours, describe_ties, find_neighbours
 from hashbench.sources.pair_files import refuse_other_ids
 from hashbench.sources.splits import draw_any, draw_by_label, draw_split
-from hashbench.sources.tables import as_numbers
+from hashbench.sources.tables import stray_word
 from hashbench.store.inputs import reading
 
 _MOST_QUERIES = 1_000  # drawn by default
@@ -375,7 +375,7 @@ def _as_labels(array: AnyArray, name: str) -> AnyArray:
     if array.ndim == 2:
         return multi_hot(array, f"labels of {name}")
     if array.ndim == 1 and array.dtype.kind in "USO":
-        _, stray = as_numbers(array.astype(str))
+        stray = stray_word(array.astype(str))
         if stray is not None:
             raise HashbenchError(
                 f"most labels of {name} are numbers, but item {stray} (the first is 0) has {str(array[stray])!r}. Fix "

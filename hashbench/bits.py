@@ -174,12 +174,9 @@ def _pack_any(
         _refuse_order(bit_order, form, name)
         return *_pack_words(array, n_bits or 8 * array.itemsize, name), form
     if array.ndim != 2:
-        hint = ""
-        if array.ndim > 2:
-            hint = " Booleans may also be squares, (n_samples, k, k); reshape others: codes.reshape(len(codes), -1)."
-        elif array.ndim == 1 and array.dtype.kind in "iufO" and array.size:
-            integers = "" if array.dtype.kind in "iu" else "give integers, and "
-            hint = f" If each is a hash, {integers}say how many bits it has: --bits, or n_bits= in Python."
+        hint = " Reshape them: codes.reshape(len(codes), -1)." if array.ndim > 2 else ""
+        if array.ndim == 1 and array.dtype.kind in "iufO" and array.size:
+            hint = " If each is a hash, give integers, and say how many bits it has: --bits, or n_bits= in Python."
         raise HashbenchError(f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits).{hint}")
     if 0 in array.shape:
         raise HashbenchError(f"{name} are empty: shape {array.shape}. At least one row and one bit are needed.")
@@ -263,16 +260,11 @@ def _as_bytes(array: npt.NDArray[Any], form: str) -> npt.NDArray[Any]:
 def _refuse_bytes(array: npt.NDArray[Any], name: str) -> None:
     """Refuse bytes that may be packed codes of unknown length."""
     low, high, width = int(array.min()), int(array.max()), array.shape[1]
-    if low == 0 and high == 255 and np.isin(array, (0, 255)).all():
-        raise HashbenchError(
-            f"{name} hold only 0 and 255, as masks do, or packed codes with all bits of a byte alike. Say how many "
-            f"bits they hold (--bits, or n_bits= in Python): {width} in masks, up to {8 * width} in packed codes."
-        )
     if high > 1 or low < -1:
         raise HashbenchError(
-            f"{name} are {array.dtype} with values {f'from {low} ' if low < 0 else ''}up to {high}: packed codes, or "
-            f"embeddings quantised to bytes. Say how many bits packed codes hold, at most {8 * width} (--bits, or "
-            "n_bits= in Python); rank embeddings by --distance cosine or dot (distance=)."
+            f"{name} are {array.dtype} from {low} to {high}: packed codes, masks, or embeddings quantised to bytes. "
+            f"Say how many bits they hold (--bits, or n_bits= in Python), masks {width} and packed codes up to "
+            f"{8 * width}; rank embeddings by --distance cosine or dot (distance=)."
         )
 
 
@@ -280,22 +272,22 @@ def _decoded(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     """Decode strings in base64, perhaps without padding or with - and _ for + and /, to bytes (n_samples, n_bytes)."""
     if array.dtype == np.uint8 and array.ndim == 2:  # strings in a column of bytes
         array = np.array([row.tobytes() for row in array], dtype=object)
-    if array.dtype.kind not in "OSU":
-        raise HashbenchError(f"{name} are {array.dtype}, and base64 is written as strings. Leave out --encoding.")
-    rows = []
-    for row, text in enumerate(_texts_of(array, name)):
-        digits = text.strip().rstrip("=").replace("-", "+").replace("_", "/") if isinstance(text, str) else ""
-        try:
-            rows.append(b64decode(digits + "=" * (-len(digits) % 4), validate=True))
-        except ValueError:
-            rows.append(b"")
-        if not rows[row] or len(rows[row]) != len(rows[0]):
-            holds = f"{len(rows[row])} bytes, row 0 {len(rows[0])}" if rows[row] else f"{str(text)[:40]!r}"
+    rows = [_from_base64(text) for text in _texts_of(array, name)]
+    for row, content in enumerate(rows):
+        if not content or len(content) != len(rows[0]):
             raise HashbenchError(
-                f"{name} are read as base64, and row {row} (the first is 0) holds {holds}; expected equally many bytes "
-                "in each row. Fix that row, or leave out --encoding."
+                f"{name} are read as base64, and row {row} (the first is 0) holds {len(content)} bytes, row 0 "
+                f"{len(rows[0])}; expected equally many in each row. Fix that row, or leave out --encoding."
             )
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
+
+
+def _from_base64(text: Any) -> bytes:
+    digits = text.strip().rstrip("=").replace("-", "+").replace("_", "/") if isinstance(text, str) else ""
+    try:
+        return b64decode(digits + "=" * (-len(digits) % 4), validate=True)
+    except ValueError:
+        return b""
 
 
 def _texts_of(array: npt.NDArray[Any], name: str) -> list[Any]:
@@ -303,8 +295,8 @@ def _texts_of(array: npt.NDArray[Any], name: str) -> list[Any]:
     cells = array.ravel() if 1 in array.shape[1:] else array
     if cells.ndim != 1 or not cells.size or cells.dtype.kind not in "OSU":
         raise HashbenchError(
-            f"{name} are {'strings' if cells.dtype.kind in 'OSU' else cells.dtype} of shape {array.shape}, expected "
-            "numbers in two dimensions, or strings in one."
+            f"{name} are {array.dtype} of shape {array.shape}, expected strings of shape (n,), or numbers in two "
+            "dimensions and no --encoding."
         )
     return [cell.decode("ascii", "replace") if isinstance(cell, bytes) else cell for cell in cells.tolist()]
 
@@ -312,33 +304,26 @@ def _texts_of(array: npt.NDArray[Any], name: str) -> list[Any]:
 def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple[ByteArray, int, str]:
     """Pack strings of hexadecimal digits, right-aligned with the first bit first, or of 0 and 1, as `_pack_any`."""
     digits, is_binary, kind = _digits_of(_texts_of(array, name), name)
-    form = f"{_TEXT} of kind {kind!r}" if kind else _TEXT
     width = len(digits[0])
     values = np.frombuffer(bytes.fromhex("".join(f"0{digit}" for digit in "".join(digits))), np.uint8)
-    nibbles = values.reshape(len(digits), width)
-    if is_binary and n_bits not in (None, width):
+    if not is_binary and values.max() <= 1:
+        if n_bits not in (width, 4 * width):
+            raise HashbenchError(
+                f"{name} are strings of only 0 and 1, each a bit or a hexadecimal digit. Say how many bits a "
+                f"code has (--bits, or n_bits= in Python): {width} or {4 * width}."
+            )
+        is_binary = n_bits == width
+    size = 1 if is_binary else 4  # bits of a digit
+    bits = np.unpackbits(values[:, None], axis=1)[:, -size:].reshape(len(digits), -1)
+    n_bits = size * width if n_bits is None else n_bits
+    n_filled = size * width - n_bits
+    if not 0 <= n_filled < size or bits[:, :n_filled].any():
         raise HashbenchError(
-            f"{name} are strings of {width} binary digits, and codes of {n_bits} bits have {n_bits}. Check the number "
-            "of bits."
-        )
-    if not is_binary and nibbles.max() <= 1 and n_bits not in (width, 4 * width):
-        raise HashbenchError(
-            f"{name} are strings of only 0 and 1, each a bit or a hexadecimal digit. Say how many bits a "
-            f"code has (--bits, or n_bits= in Python): {width} or {4 * width}."
-        )
-    if is_binary or (nibbles.max() <= 1 and n_bits == width):
-        check_n_bits(width)
-        return pack(nibbles.astype(bool)), width, form
-    n_bits = 4 * width if n_bits is None else n_bits
-    n_filled = 4 * width - n_bits
-    bits = np.unpackbits(nibbles[:, :, None], axis=2)[:, :, 4:].reshape(len(digits), -1)
-    if not 0 <= n_filled < 4 or bits[:, :n_filled].any():
-        raise HashbenchError(
-            f"{name} are strings of {width} hexadecimal digits, {4 * width} bits, of which {n_bits} cannot be the "
-            "last. Check the number of bits."
+            f"{name} are strings of {width} {'binary' if is_binary else 'hexadecimal'} digits, {size * width} bits, of "
+            f"which {n_bits} cannot be the last. Check the number of bits."
         )
     check_n_bits(n_bits)
-    return pack(bits[:, n_filled:].astype(bool)), n_bits, form
+    return pack(bits[:, n_filled:].astype(bool)), n_bits, f"{_TEXT} of kind {kind!r}" if kind else _TEXT
 
 
 def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
@@ -348,13 +333,11 @@ def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
     is_binary = set(prefixes) == {"0b"} and all(text and not set(text) - {"0", "1"} for text in digits)
     if not is_binary:  # 0b are hexadecimal digits, too
         digits = tuple(f"{'0b' * (prefix == '0b')}{text}" for prefix, text in zip(prefixes, digits, strict=True))
-    width, n_wide = max(Counter(map(len, digits)).items(), key=itemgetter(1, 0))
+    width = max(Counter(map(len, digits)).items(), key=itemgetter(1, 0))[0]
     for row, text in enumerate(digits):
         where = f"{name} are strings, and row {row} (the first is 0)"
         if not text or text.strip("0123456789abcdef"):
-            original = texts[row]
-            is_missing = original == "" if isinstance(original, str) else str(original) in ("nan", "None", "<NA>")
-            holds = "is empty" if is_missing else f"holds {str(original)[:40]!r}"
+            holds = f"holds {texts[row][:40]!r}" if text else "is empty"
             raise HashbenchError(
                 f"{where} {holds}, expected hexadecimal digits, as many as in all rows. Fix that row, or give codes as "
                 "numbers; bytes in base64 need --encoding base64."
@@ -364,31 +347,26 @@ def _digits_of(texts: list[Any], name: str) -> tuple[list[str], bool, str]:
                 f"{where} is a hash of kind {kinds[row]!r}, row 0 of kind {kinds[0]!r}. Give hashes of one kind."
             )
         if len(text) != width:
-            others = "the others" if n_wide == len(digits) - 1 else "most others"
             written = f"format(number, '0{width}{'b' if is_binary else 'x'}')"
             advice = f"If it lost leading zeros, write {written}" if len(text) < width else "Fix that row"
-            raise HashbenchError(f"{where} has {len(text)} digits, {others} {width}. {advice}.")
+            raise HashbenchError(f"{where} has {len(text)} digits, most others {width}. {advice}.")
     return list(digits), is_binary, kinds[0]
 
 
 def _pack_words(array: npt.NDArray[Any], n_bits: int, name: str) -> tuple[ByteArray, int]:
     """Pack the last bits of integers, the most significant bit first, as in their hexadecimal digits."""
     low, high, width = int(array.min()), int(array.max()), 8 * array.itemsize
-    fits = -(1 << n_bits - 1) <= low and high < 1 << n_bits - (low < 0)
+    half = 1 << n_bits - 1
+    fits = n_bits <= width and -half <= low and high < 2 * half - half * (low < 0)
     if (high >= _LARGE or not fits) and all(set(str(number)) <= {"0", "1"} for number in (high, *array.flat)):
         raise HashbenchError(
             f"{name} are integers whose digits are all 0 and 1, such as {high}: strings of bits that lost leading "
             "zeros when they were read as numbers. Read them as strings, in pandas with dtype=str."
         )
-    if n_bits > width:
-        raise HashbenchError(
-            f"{name} are {array.dtype}, which hold at most {width} bits, expected {n_bits}. Check the number of bits."
-        )
     if not fits:
-        half = 1 << n_bits - 1
         raise HashbenchError(
-            f"{name} are integers from {low:,} to {high:,}, expected {n_bits} bits: 0 to {2 * half - 1:,}, or signed "
-            f"ones from {-half:,} to {half - 1:,}. Check the number of bits."
+            f"{name} are {array.dtype} from {low:,} to {high:,}, expected integers of {n_bits} bits: 0 to "
+            f"{2 * half - 1:,}, or signed ones from {-half:,} to {half - 1:,}. Check the number of bits."
         )
     if n_bits > _SHORT and -(1 << _SHORT - 1) <= low < 0 and high < 1 << _SHORT - 1:
         raise HashbenchError(
@@ -412,16 +390,8 @@ def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
     if not is_bit.all():
         row, column = np.argwhere(~is_bit)[0]
         n_bad = int(is_bit.size - is_bit.sum())
-        odd = array[~is_bit]
-        hint = ""
-        if not np.isfinite(odd).all():
-            hint = " Infinities and NaN mean nothing here: fix what computes them, or fill empty cells."
-        elif (odd != np.floor(odd)).any():
-            hint = " These look like real outputs: binarise them with (x > 0)."
-        elif low < 0 and not odd.any():
-            hint = " A zero beside -1 and +1 is often a sign(0): binarise with (x > 0)."
         raise HashbenchError(
-            f"{name} hold {n_bad} values that are not {low} or {high}, first {array[row, column]} "
-            f"in row {row}, column {column} (counted from 0).{hint}"
+            f"{name} hold {n_bad} values that are not {low} or {high}, first {array[row, column]} in row {row}, column "
+            f"{column} (counted from 0). Fill empty cells; if they are real outputs, or sign(0), binarise with (x > 0)."
         )
     return np.asarray(array > 0)

@@ -251,14 +251,14 @@ COMMANDS = f"""
 1 | save Öurs {OF} --dataset own | letters a to z and A to Z, digits
 1 | {LABELLED} --query-codes hexes.npy | query codes are strings, database codes a column for each bit
 1 | {LABELLED} --query-codes zeros.csv | strings of hexadecimal digits or of 0 and 1
-1 | {LABELLED} --query-codes bit-gap.csv | row 1, column 0 (counted from 0). | or fill empty cells
+1 | {LABELLED} --query-codes bit-gap.csv | row 1, column 0 (counted from 0). | Fill empty cells
 1 | {OWN} --query-labels label-gap.csv:label --database-labels label-gap.csv:label | first item 2 (counted from 0)
 1 | {LABELLED} --query-labels nameless.csv | for 5 of 6 items | put a line of names above it.
 1 | {PREPARED} X.npy --labels nameless-40.csv | for 39 of 40 items | read as names. If that line
-1 | {LABELLED} --query-labels nameless-pair.csv | columns img0, a; name | .csv:a. If
+1 | {LABELLED} --query-labels nameless-pair.csv | columns img0, a; name | name one of them | If
 1 | {LABELLED} --query-labels label-gap.csv:x | unknown column 'label-gap.csv:x'. Known columns
 1 | results check n/no-parameter | itq.json is damaged: params has '=a', expected names of parameters
-1 | {LABELLED} --query-codes masks.npy | only 0 and 255 | --bits
+1 | {LABELLED} --query-codes masks.npy | from 0 to 255: packed codes, | --bits
 1 | {LABELLED} --query-labels y-nan.npy | not whole numbers, first nan for item 3 | Leave such
 2 | evaluate codes.h5 --run run.txt qrels.txt | CODES.h5 does not go with --run
 1 | evaluate --run run.txt run.txt | run.txt line 1 has 6 columns, expected 4 | those of a run
@@ -333,7 +333,7 @@ COMMANDS = f"""
 1 | {OWN} --query-labels hot.npy --database-labels hot-4.npy | 6 classes | 4
 1 | {OWN} --query-labels hot-twos.npy --database-labels hot-twos.npy | neither 0 nor 1
 1 | evaluate codes.npy | codes.npy is not a CODES.h5 of hashbench | --query-codes
-1 | {EXPLAINED} --query-codes outputs.npy | not -1 or 1, first 0. | binarise them with (x > 0)
+1 | {EXPLAINED} --query-codes outputs.npy | not -1 or 1, first 0. | binarise with (x > 0)
 1 | {EXPLAINED} --database-order sorted | 'sorted', expected given, by-class, shuffled, or shuffled:7 with a seed
 1 | {EXPLAINED} --value abc | the value is 'abc', expected a score with two decimals or more, such as 0.731, or
 2 | prepare | name datasets to prepare
@@ -354,7 +354,7 @@ COMMANDS = f"""
 1 | {INDEXED} rows-40.npy | rows-40.npy names row 40, and the database has rows 0 to 39
 1 | {INDEXED} rows-twice.npy | names row 3 more than once
 1 | {INDEXED} rows-half.npy | float64 of shape (2,), expected row numbers of the database
-1 | {INDEXED} rows-mask.npy | holds a mask, expected row numbers: give numpy.flatnonzero(mask)
+1 | {INDEXED} rows-mask.npy | bool of shape (40,), expected row numbers of the database
 1 | {INDEXED} rows.csv | the first line of rows.csv may be a row number or a name
 1 | {INDEXED} rows-twice.npy --train 3 | names the training items; leave out --train and --train-per-label
 1 | {PREPARED} X.npy --query-from X.npy --train-per-label 3 | training items for each label, give labels
@@ -387,16 +387,16 @@ COMMANDS = f"""
 1 | {LABELLED} --query-codes wide.npy | in wide.npy have 16 columns | in codes.npy 8
 1 | {LABELLED} --query-codes few.npy | 3 query codes | 6
 1 | {LABELLED} --query-codes flat.npy | two dimensions
-1 | {LABELLED} --query-codes small-hashes.npy | If each is a hash, say how many bits it has: --bits
+1 | {LABELLED} --query-codes small-hashes.npy | give integers, and say how many bits it has: --bits
 1 | {LABELLED} --query-codes none.npy | query codes are empty: shape (0, 8)
 1 | {LABELLED} --query-codes threes.npy | 20 values that are not 0 or 1, first 3 in row 0, column 1
-1 | {LABELLED} --query-codes nan.npy | 20 values that are not 0 or 1, first nan | Infinities and NaN mean nothing here
+1 | {LABELLED} --query-codes nan.npy | 20 values that are not 0 or 1, first nan | Fill empty cells
 1 | {LABELLED} --query-codes signs-nan.npy | 1 values that are not -1 or 1, first nan in row 3, column 4
-1 | {LABELLED} --query-codes words.npy | query codes are strings of shape
+1 | {LABELLED} --query-codes words.npy | query codes are <U5 of shape
 1 | {LABELLED} --query-codes objects.npy | cannot read objects.npy as .npy
-1 | {LABELLED} --query-codes cut.npy | cannot read cut.npy as .npy: it is cut short or damaged.
-1 | {LABELLED} --query-codes text.npy | cannot read text.npy as .npy: numpy.save did not write it.
-1 | {LABELLED} --query-codes empty.npy | cannot read empty.npy as .npy: it is empty.
+1 | {LABELLED} --query-codes cut.npy | cannot read cut.npy as .npy: it is cut short, or numpy.save did not write it.
+1 | {LABELLED} --query-codes text.npy | cannot read text.npy as .npy: it is cut short, or numpy.save did not write it.
+1 | {LABELLED} --query-codes empty.npy | cannot read empty.npy as .npy: it is cut short, or numpy.save did not write it.
 1 | {LABELLED} --query-codes archive.npy | cannot read archive.npy as .npy
 1 | {LABELLED} --query-codes two.npz | two.npz holds arrays a, b | two.npz:a
 1 | {LABELLED} --query-codes two.npz:c | unknown array 'two.npz:c'. Known arrays: a, b
@@ -417,7 +417,7 @@ COMMANDS = f"""
 1 | {OWN} --affinity levels-of-signs.npy | level -1 and no 0 | Write 0 for irrelevant pairs
 1 | {OWN} --affinity levels-ignored.npy | query 2 (counted from 0) ignores all items of the database | Remove the query
 1 | {OWN} --affinity levels-5.npy | 6 query codes | 5
-1 | {OWN} --affinity neighbours.npy | 3 columns, expected a level for each of 6 database items | neighbours | .ivecs
+1 | {OWN} --affinity neighbours.npy | 6 database codes, but labels or affinities for 3
 1 | {OWN} --affinity csr-shifted.npz | is damaged: indices must be >= 0
 1 | {OWN} --affinity csr-pointer.npz | damaged | non-decreasing
 1 | {OWN} --affinity csr-less.npz | cannot read csr-less.npz | indices and data should have the same size

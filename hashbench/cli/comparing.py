@@ -239,7 +239,7 @@ def _compare_pairs(other: str, own: dict[str, Any], pairs: Path, rates: tuple[fl
 
 def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any], *, is_asked: bool) -> "TwoCodes":
     from hashbench.pipeline.own_codes import OwnFiles, dataset_of, names_own_relevance, read_two_files, read_two_own
-    from hashbench.sources.shards import find_shards
+    from hashbench.sources.array_files import find_shards
 
     if len(names) == 2:
         return read_two_files(Path(names[0]), Path(names[1]), dataset_of(Path(names[0]), dataset))

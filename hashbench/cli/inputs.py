@@ -208,8 +208,7 @@ def read_run_files(
 
 def files_of(own: Mapping[str, Any], dataset: str | None) -> list[Path]:
     """List the files that the user's own codes and their labels are read from."""
-    from hashbench.sources.array_files import split_spec
-    from hashbench.sources.shards import files_behind
+    from hashbench.sources.array_files import files_behind, split_spec
 
     values = [value for key, value in own.items() if key not in _NO_FILES and value is not None]
     specs = [spec for value in values for spec in (value if isinstance(value, tuple) else [value])]

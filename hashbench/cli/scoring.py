@@ -242,8 +242,7 @@ def save(
     from hashbench.pipeline.own_grid import evaluate_each, find_pairs, missing_seeds
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.evaluation import DEFAULT_METRICS
-    from hashbench.sources.array_files import split_spec
-    from hashbench.sources.shards import find_shards
+    from hashbench.sources.array_files import find_shards, split_spec
 
     check_installed("filelock", "platformdirs")
     inputs.require_codes(own)

@@ -142,7 +142,7 @@ def _count_labelled(
     own: dict[str, Any], pairs: Path, outputs: "Mapping[str, Path | None]", *, held_out: bool
 ) -> "Thresholds":
     from hashbench.pipeline.own_codes import OwnFiles, count_pairs_file
-    from hashbench.sources.shards import find_shards
+    from hashbench.sources.array_files import find_shards
 
     if own["database_codes"] is None:
         raise click.UsageError("--pairs needs --database-codes, the codes of the items.")

@@ -35,17 +35,20 @@ from hashbench.scoring.real_rankings import as_outputs, bits_or_counts
 from hashbench.scoring.reranking import Vectors
 from hashbench.scoring.thresholds import Thresholds, count_labelled
 from hashbench.sources.array_files import (
+    ShardedArray,
+    files_behind,
+    find_shards,
     read_array,
     read_codes,
     read_features,
     read_levels,
+    read_whole,
     refuse_nameless,
     refuse_transposed,
     split_spec,
 )
 from hashbench.sources.formats import COARSE_KEYS, CODE_KEYS, FEATURE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
 from hashbench.sources.pair_files import read_ids, read_pairs, refuse_other_ids
-from hashbench.sources.shards import ShardedArray, files_behind, find_shards, read_whole
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import read_record
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked

@@ -31,7 +31,7 @@ from hashbench.sources.array_files import split_spec
 from hashbench.sources.features import extraction
 from hashbench.sources.features.transformers_models import is_model, parse
 from hashbench.sources.inspection import WARNING, with_warning
-from hashbench.sources.leave_out import leave_out
+from hashbench.sources.splits import leave_out
 from hashbench.store import hdf5
 from hashbench.store.artifact import SCHEMA_VERSION, cached, read_record
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, identities, locked

@@ -13,8 +13,7 @@ from hashbench._validation import check_superclasses, class_labels, largest_row_
 from hashbench.affinity import Affinity, Hierarchy, SameLabel, SharedLabels, as_affinity, by_labels
 from hashbench.bits import as_packed, n_bytes
 from hashbench.errors import HashbenchError
-from hashbench.sources.array_files import read_array
-from hashbench.sources.shards import ShardedArray, read_in_slices
+from hashbench.sources.array_files import ShardedArray, read_array, read_in_slices
 
 _ALL = slice(None)
 _PAIRED = 1 << 20  # labels to read at a time

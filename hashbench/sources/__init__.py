@@ -1,15 +1,12 @@
 """Raw data: what adapters and commands read, download, draw and compute.
 
 download     files fetched from the network, or requested from the user
-array_files  features, labels and codes in files, whose suffix says the format
-formats      the formats of array files; a new one has a line in ``_OPENERS`` of array_files
+array_files  features, labels and codes in files, whose suffix says the format (``FORMATS``), and in shards
+formats      arrays of each format, listed by name
 tables       tables of .csv, Parquet and Arrow files, and a text, code or label per line
-arrow_files  columns of Parquet and Arrow files, whole or in slices
-shards       arrays in several files, read in slices
 images       images, read block by block from arrays, folders and archives
 features/    from images to features: GIST and pretrained networks
-splits       queries, database and training items, drawn with a seed
-leave_out    datasets without some classes in training
+splits       queries, database and training items, drawn with a seed, and classes left out of training
 neighbours   exact nearest neighbours
 inspection   checks of a dataset
 pair_files   labelled pairs of items, by id or row

@@ -1,8 +1,15 @@
-"""Features, labels and codes read from files, whose suffix is their format."""
+"""Features, labels and codes read from files, whose suffix is their format, or from shards, read in slices."""
 
+import json
+import re
+import tomllib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
+from glob import glob
+from itertools import accumulate, takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +17,6 @@ import numpy as np
 
 from hashbench._typing import AnyArray, Float32Array, IntArray
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.sources.arrow_files import ARROW_SUFFIXES, opened_in_slices
 from hashbench.sources.formats import (
     COARSE_KEYS,
     CODE_KEYS,
@@ -35,24 +41,38 @@ from hashbench.sources.formats import (
     row_blocks,
     shown,
 )
-from hashbench.sources.tables import TABLE_SUFFIXES, TableFile, open_table
+from hashbench.sources.tables import ARROW_SUFFIXES, LINE_SUFFIXES, TableFile, open_table, opened_in_slices
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
 
 TEXT_KEYS = ("text", "texts")
 _WORD_KEYS = (LABEL_KEYS, COARSE_KEYS, GROUP_KEYS, ID_KEYS, TEXT_KEYS)
 _Opener = Callable[[Path], AbstractContextManager[Mapping[str, Any]]]
-_OPENERS: dict[str, _Opener] = {
-    ".npy": opened_npy,
-    ".npz": opened_npz,
-    ".mat": opened_mat,
-    ".pt": opened_torch,
-    ".pth": opened_torch,
-    ".safetensors": opened_safetensors,
-    **dict.fromkeys(VECTOR_SUFFIXES, opened_vectors),
-    **dict.fromkeys(HDF5_SUFFIXES, opened_hdf5),
+
+
+class Format(NamedTuple):
+    """How files of a suffix are opened."""
+
+    open: Callable[[Path], AbstractContextManager[Mapping[str, Any]]]
+    in_slices: Callable[[Path], AbstractContextManager[Mapping[str, Any]]] | None = (
+        None  # for more than fits into memory
+    )
+
+
+_TABLE = Format(lambda path: nullcontext(open_table(path)))
+FORMATS = {  # what it yields: arrays by name
+    ".npy": Format(opened_npy, opened_npy),  # one, called features
+    ".npz": Format(opened_npz),  # all; a sparse matrix is one, called features
+    ".mat": Format(opened_mat),  # all
+    **dict.fromkeys((".pt", ".pth"), Format(opened_torch)),  # those of nested dicts; a lone tensor is called features
+    ".safetensors": Format(opened_safetensors, opened_safetensors),  # all
+    **dict.fromkeys(VECTOR_SUFFIXES, Format(opened_vectors, opened_vectors)),  # one, called features
+    **dict.fromkeys(HDF5_SUFFIXES, Format(opened_hdf5, partial(opened_hdf5, in_slices=True))),  # all, group/name
+    **dict.fromkeys((".csv", *LINE_SUFFIXES), _TABLE),  # columns, and those of numbers together, called features
+    **dict.fromkeys(ARROW_SUFFIXES, _TABLE._replace(in_slices=opened_in_slices)),  # the same; in slices, only columns
 }
-SUFFIXES = (*_OPENERS, *TABLE_SUFFIXES)
+SLICED = tuple(suffix for suffix, kind in FORMATS.items() if kind.in_slices)
+_MANIFESTS = {".json": json.loads, ".toml": tomllib.loads}
 _ADVICE = {  # on other suffixes
     **dict.fromkeys((".tsv", ".xlsx"), " Save it as .csv, with commas."),
     **dict.fromkeys((".pkl", ".pickle"), " Opening pickles could run code; save arrays with numpy.savez."),
@@ -107,7 +127,9 @@ def read_items(spec: str, labels: str | None = None, *, are_texts: bool = False)
     is_beside = bool(labels) and path.resolve() == label_path.resolve()
     array = read_array(labels, LABEL_KEYS) if labels and not is_beside else None
     left_out = ""
-    with opened_arrays(path, label_key if is_beside else None) as arrays:
+    with opened_arrays(path) as arrays:
+        if isinstance(arrays, TableFile) and is_beside:
+            arrays.aside = (*LABEL_KEYS, label_key)
         if are_texts:
             key = _text_column(arrays, label_key) if key is None and isinstance(arrays, TableFile) else key
             items: AnyArray = _checked_texts(_read_found(arrays, path, key, TEXT_KEYS, spec), spec)
@@ -158,8 +180,6 @@ def read_rows(spec: str, n_rows: int) -> IntArray:
         raise HashbenchError(f"the first line of {spec} may be a row number or a name; put the name `row` before it.")
     if rows.ndim == 2 and 1 in rows.shape:  # a column, or a row as MATLAB has them
         rows = rows.ravel()
-    if rows.dtype == bool:
-        raise HashbenchError(f"{spec} holds a mask, expected row numbers: give numpy.flatnonzero(mask).")
     if rows.ndim != 1 or not rows.size or rows.dtype.kind not in "iuf" or not (rows == np.floor(rows)).all():
         raise HashbenchError(
             f"{spec} holds {rows.dtype} of shape {rows.shape}, expected row numbers of the database of shape (n,)."
@@ -182,11 +202,7 @@ def read_codes(spec: str, n_bits: int | None = None) -> AnyArray:
         name = _find_name(arrays, path, key, CODE_KEYS)
         if not isinstance(arrays, TableFile):
             return _whole(arrays[name], path)
-        codes = arrays.codes(name, spec, n_bits)
-        is_lone = name not in arrays.columns and codes.shape[1] == 1
-        if is_lone and (likely := arrays.find_codes()):  # beside numbers of items
-            raise _unnamed(path, arrays.columns, likely)
-        return codes
+        return arrays.codes(name, spec, n_bits)
 
 
 def read_matrix(spec: str) -> Any:
@@ -200,9 +216,7 @@ def read_matrix(spec: str) -> Any:
 def read_levels(spec: str, n_database: int) -> Any:
     """Read a matrix of levels as `read_matrix` does; from .ivecs and .ibin, level 1 for the listed rows of a query."""
     if split_spec(spec)[0].suffix.lower() not in _NEIGHBOUR_SUFFIXES:
-        matrix = read_matrix(spec)
-        _refuse_neighbours(matrix, spec, n_database)
-        return matrix
+        return read_matrix(spec)
     from scipy.sparse import csr_array
 
     neighbours = np.sort(read_array(spec, ()), axis=1)  # (n_queries, n_neighbours)
@@ -219,20 +233,6 @@ def read_levels(spec: str, n_database: int) -> Any:
     n_queries, width = neighbours.shape
     parts = np.ones(neighbours.size, np.int8), neighbours.ravel(), np.arange(n_queries + 1) * width
     return csr_array(parts, shape=(n_queries, n_database))
-
-
-def _refuse_neighbours(levels: Any, spec: str, n_database: int) -> None:
-    """Refuse a matrix that has too few columns for levels, and different rows of the database in each row."""
-    if type(levels) is not np.ndarray or levels.ndim != 2 or levels.dtype.kind not in "iu" or not levels.size:
-        return
-    is_listing = levels.min() >= 0 and levels.max() < n_database and (np.diff(np.sort(levels, axis=1)) > 0).all()
-    if is_listing and levels.shape[1] < n_database and levels.max() > 1:
-        width = levels.shape[1]
-        raise HashbenchError(
-            f"{spec} has {width:,} columns, expected a level for each of {n_database:,} database items. If it lists "
-            f"the neighbours of each query, save it as .ivecs: numpy.insert(rows.astype('<i4'), 0, {width}, axis=1)"
-            ".tofile('rows.ivecs')."
-        )
 
 
 def refuse_transposed(array: AnyArray, spec: str, n_items: tuple[int, ...]) -> None:
@@ -259,7 +259,7 @@ def split_spec(spec: str) -> tuple[Path, str | None]:
     """Split ``PATH:KEY``; the key is None for a plain path, and for a file whose own name has the colon."""
     head, colon, tail = spec.rpartition(":")
     try:
-        if colon and not Path(spec).exists() and (Path(head).suffix.lower() in SUFFIXES or Path(head).is_file()):
+        if colon and not Path(spec).exists() and (Path(head).suffix.lower() in FORMATS or Path(head).is_file()):
             return Path(head), tail
     except OSError:  # such as a name that is too long; reading the file reports it
         pass
@@ -267,34 +267,24 @@ def split_spec(spec: str) -> tuple[Path, str | None]:
 
 
 @contextmanager
-def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = False) -> Iterator[Mapping[str, Any]]:
-    """Open the arrays of a file by name, each read when accessed; the suffix decides the format.
-
-    The array of an ``.npy`` file, a single PyTorch tensor, and the numeric columns of a table together, except labels
-    and the column ``aside``, are called ``features``. A ``.csv`` file may have a header line and an index column. HDF5
-    arrays and columns of Parquet read ``in_slices`` may be larger than memory, as ``.npy`` arrays may.
-    """
+def opened_arrays(path: Path, *, in_slices: bool = False) -> Iterator[Mapping[str, Any]]:
+    """Open the arrays of a file by name, as `FORMATS` says, each read when accessed."""
     check_file(path)
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
+    if suffix not in FORMATS:
         raise HashbenchError(
-            f"{path} has an unknown suffix; arrays are read from {', '.join(SUFFIXES)}.{_ADVICE.get(suffix, '')}"
+            f"{path} has an unknown suffix; arrays are read from {', '.join(FORMATS)}.{_ADVICE.get(suffix, '')}"
         )
-    if suffix in TABLE_SUFFIXES and not (in_slices and suffix in ARROW_SUFFIXES):
-        yield open_table(path, aside)
-        return
-    opener = opened_in_slices if suffix in ARROW_SUFFIXES else _OPENERS[suffix]
-    if suffix in HDF5_SUFFIXES:
-        opener = partial(opened_hdf5, in_slices=in_slices)
+    kind = FORMATS[suffix]
     with ExitStack() as stack:
         with _reading(path):
-            arrays = stack.enter_context(opener(path))
+            arrays = stack.enter_context(((in_slices and kind.in_slices) or kind.open)(path))
 
         def read(name: str) -> Any:
             with _reading(path):
                 return arrays[name]
 
-        yield Lazy(arrays, read)
+        yield arrays if isinstance(arrays, TableFile) else Lazy(arrays, read)
 
 
 def _reading(path: Path) -> AbstractContextManager[None]:
@@ -334,32 +324,31 @@ def _find_name(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
         if key not in arrays:
             raise unknown_name(_kind(path), f"{path}:{key}", map(shown, arrays), like=key)
         return key
-    names = sorted(arrays.columns if isinstance(arrays, TableFile) else arrays, key=lambda name: "/" in name)
+    table = arrays if isinstance(arrays, TableFile) else None
+    names = sorted(arrays if table is None else table.columns, key=lambda name: "/" in name)
     if not names:
         raise HashbenchError(f"{path} holds no arrays.")
     likely = [name for name in names if not (name in LABEL_KEYS or is_identifier(name))] or names
-    is_lone = len(names) == 1 and names[0] in likely
     chosen = next((name for name in keys if name in arrays), None)
-    if chosen is None and (is_lone or "features" in arrays):
-        chosen = names[0] if is_lone else "features"
-    if isinstance(arrays, TableFile) and (chosen is None or (chosen == "features" and arrays.is_unclear(keys))):
-        raise _unnamed(path, names, arrays.likely(keys), ", or remove that column" if chosen else "")
-    if chosen is None:
-        raise _unnamed(path, names, likely[0])
+    if chosen is None and names == likely[:1]:
+        chosen = names[0]
+    elif chosen is None and "features" in arrays:
+        chosen = "features"
+    is_unclear = table is not None and chosen == "features" and table.is_unclear(keys)
+    if chosen is None or is_unclear:
+        likely = [*(name for name in (() if table is None else table.vectors) if name in likely), *likely]
+        may_be_item = path.suffix.lower() == ".csv" and not any(map(is_identifier, names))
+        raise HashbenchError(
+            f"{path} holds {_kind(path)}s {', '.join(map(shown, names))}; name one of them, such as "
+            f"{path}:{shown(likely[0])}{', or remove that column' * is_unclear}."
+            f"{' If its first line is an item, put a line of names above it.' if may_be_item else ''}"
+        )
     return chosen
-
-
-def _unnamed(path: Path, names: Sequence[str], likely: str, choice: str = "") -> HashbenchError:
-    may_be_item = path.suffix.lower() == ".csv" and not any(map(is_identifier, names))
-    return HashbenchError(
-        f"{path} holds {_kind(path)}s {', '.join(map(shown, names))}; name one of them, such as {path}:{shown(likely)}"
-        f"{choice}.{' If its first line is an item, put a line of names above it.' if may_be_item else ''}"
-    )
 
 
 def _kind(path: Path) -> str:
     """Return the word for what a file holds under each name."""
-    return "column" if path.suffix.lower() in TABLE_SUFFIXES else "array"
+    return "column" if FORMATS[path.suffix.lower()].open is _TABLE.open else "array"
 
 
 def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:
@@ -372,22 +361,18 @@ def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:
         return np.ascontiguousarray(stored)
     check_fits(4 * stored.size, f"{spec} of shape {stored.shape}")
     features = np.empty(stored.shape, dtype=np.float32)
-    is_exact = np.can_cast(stored.dtype, np.float32)
     step = -(-len(features) // _CHECKED)
-    samples, largest, is_too_large = [], 0.0, False
+    samples = []
     for rows in row_blocks(stored):
         with _reading(path):
             block = stored[rows]
-        with np.errstate(over="ignore"):
-            features[rows] = block
-        if not is_exact:
-            finite = np.isfinite(block)
-            largest = max(largest, np.abs(block[finite], dtype=np.float64).max(initial=0))
-            is_too_large |= bool((finite & ~np.isfinite(features[rows])).any())
-            samples.append(np.array(block[-rows.start % step :: step]))
-    if is_too_large:
-        raise HashbenchError(f"{spec} holds numbers up to {largest:.3g}, too large for float32. Scale them.")
-    if not is_exact:
+        try:
+            with np.errstate(over="raise"):
+                features[rows] = block
+        except FloatingPointError:
+            raise HashbenchError(f"{spec} holds numbers too large for float32. Scale them.") from None
+        samples.append(np.array(block[-rows.start % step :: step]))
+    if not np.can_cast(stored.dtype, np.float32):
         _check_rounding(spec, np.concatenate(samples), features[::step])
     return features
 
@@ -403,3 +388,117 @@ def _check_rounding(spec: str, samples: AnyArray, rounded: Float32Array) -> None
             f"{spec} holds numbers that float32 cannot distinguish: rounding would blur {np.sqrt(lost / spread):.1%} "
             "of their spread. Subtract a constant from each column, the same in all files, or scale them."
         )
+
+
+# ---------------------------------------------------------------- shards
+
+
+class ShardedArray:
+    """An array whose rows are in several files that can be read in slices.
+
+    It holds paths only: a file is open only while a slice of it is read, and pickles are small.
+    """
+
+    def __init__(self, specs: Sequence[str], keys: tuple[str, ...]) -> None:
+        self._keys = keys
+        headers = []
+        seen: dict[tuple[int, int, str], str] = {}
+        for spec in specs:
+            with _opened_shard(spec, keys) as (name, stored):
+                headers.append((stored.shape, stored.dtype))
+            file = split_spec(spec)[0].stat()
+            other = seen.setdefault((file.st_dev, file.st_ino, name), spec)
+            if len(seen) < len(headers):
+                raise HashbenchError(
+                    f"{spec} comes twice among the shards{f', first as {other}' * (other != spec)}. Name each once."
+                )
+            shape, dtype = headers[-1]
+            if 0 in shape or not shape:
+                raise HashbenchError(f"{spec} is empty: shape {shape}. Leave it out of the shards.")
+            if (shape[1:], dtype) != (headers[0][0][1:], headers[0][1]):
+                raise HashbenchError(
+                    f"{spec} holds {dtype} of shape {shape}, but {specs[0]} {headers[0][1]} of shape {headers[0][0]}; "
+                    "all shards need one dtype, and one width of their rows."
+                )
+        stops = list(accumulate(shape[0] for shape, _ in headers))
+        places = (str(Path(spec).absolute()) for spec in specs)
+        self._shards = list(zip(places, [0, *stops[:-1]], stops, strict=True))
+        self.shape, self.dtype = (stops[-1], *headers[0][0][1:]), headers[0][1]
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: slice) -> AnyArray:
+        start, stop, _ = rows.indices(len(self))
+        stop = max(start, stop)
+        first = bisect_right(self._shards, start, key=itemgetter(2))
+        inside = takewhile(lambda shard: shard[1] < stop, self._shards[first:])
+        parts = [self._read(place, max(start - begin, 0), min(stop, end) - begin) for place, begin, end in inside]
+        return np.concatenate(parts) if parts else np.empty((0, *self.shape[1:]), self.dtype)
+
+    def _read(self, place: str, start: int, stop: int) -> AnyArray:
+        with _opened_shard(place, self._keys) as (_, stored), reading(split_spec(place)[0]):
+            part = np.array(stored[start:stop])
+        if (part.shape, part.dtype) != ((stop - start, *self.shape[1:]), self.dtype):
+            raise HashbenchError(f"{place} changed while codes were scored. Score again when it no longer changes.")
+        return part
+
+
+def read_in_slices(spec: str, keys: tuple[str, ...]) -> ShardedArray | AnyArray:
+    """Open shards, or a file that can be read in slices; read any other file whole."""
+    shards = find_shards(spec)
+    suffix = split_spec(spec)[0].suffix.lower()
+    if shards is None and (suffix in ARROW_SUFFIXES or suffix not in SLICED):  # a table may hold words
+        return read_array(spec, keys)
+    return ShardedArray(shards or [spec], keys)
+
+
+def read_whole(spec: str, keys: tuple[str, ...]) -> AnyArray:
+    """Read an array from one file, or from shards."""
+    shards = find_shards(spec)
+    return ShardedArray(shards, keys)[:] if shards else read_array(spec, keys)
+
+
+def files_behind(spec: str) -> list[str]:
+    """List the files that a manifest or a pattern names, or the one file itself."""
+    return find_shards(spec) or [spec]
+
+
+def find_shards(spec: str) -> list[str] | None:
+    """List the files that a manifest or a pattern such as ``codes-*.npy`` names, 2 before 10; None for other files."""
+    path, key = split_spec(spec)
+    if path.suffix.lower() in _MANIFESTS:
+        return _read_manifest(path)
+    if not set("*?[") & set(str(path)) or path.exists():
+        return None
+    names = sorted(glob(str(path)), key=_natural)  # noqa: PTH207 - a pattern may be absolute
+    if not names:
+        raise HashbenchError(f"no file matches {path}. Fix the pattern, or write the files first.")
+    return [name if key is None else f"{name}:{key}" for name in names]
+
+
+def _read_manifest(path: Path) -> list[str]:
+    """Read the files that a manifest beside them lists as ``shards``."""
+    check_file(path)
+    with reading(path, path.suffix.lower()):
+        content = _MANIFESTS[path.suffix.lower()](path.read_text(encoding="utf-8"))
+    shards = content["shards"] if isinstance(content, dict) and set(content) == {"shards"} else None
+    if not isinstance(shards, list) or not shards or not all(isinstance(shard, str) and shard for shard in shards):
+        raise HashbenchError(
+            f"{path} is not a manifest of shards, expected one key, shards: a list of FILE or FILE:KEY in order."
+        )
+    return [str(path.parent / shard) for shard in shards]
+
+
+def _natural(name: str) -> tuple[list[int | str], str]:
+    """Return a key that sorts names by the numbers in them."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)], name
+
+
+@contextmanager
+def _opened_shard(spec: str, keys: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    path, key = split_spec(spec)
+    if path.suffix.lower() not in SLICED:
+        raise HashbenchError(f"{path} cannot be read in slices, as shards are; write it as one of {', '.join(SLICED)}.")
+    with opened_arrays(path, in_slices=True) as arrays:
+        yield find_array(arrays, path, key, keys)

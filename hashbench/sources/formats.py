@@ -7,12 +7,12 @@ from math import prod
 from pathlib import Path
 from typing import Any
 from warnings import catch_warnings
-from zipfile import ZipFile, is_zipfile
+from zipfile import ZipFile
 
 import numpy as np
 
 from hashbench._typing import AnyArray
-from hashbench._validation import as_array, checked_sparse, is_sparse
+from hashbench._validation import as_array, checked_sparse
 from hashbench.errors import HashbenchError
 from hashbench.sources._torch import import_library, import_torch
 from hashbench.store.inputs import check_fits, check_stored, open_hdf5
@@ -36,10 +36,7 @@ _SAFE_DTYPES = {
     **{"BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8"},
     **{"I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8"},
 }
-
-_MOST_NESTED = 8  # cell arrays in one another
-_NUMBER_AS_TEXT = 32  # characters that NumPy gives a number among texts
-_IN_LISTS = {bool, int, float, complex, str, bytes, type(None)}
+_NUMBERS = {bool, int, float}
 
 
 class Lazy(Mapping[str, Any]):
@@ -125,22 +122,47 @@ def row_blocks(stored: Any) -> Iterator[slice]:
 def opened_npy(path: Path) -> Iterator[Mapping[str, Any]]:
     """Open the array of an .npy file, called ``features``; it stays on disk."""
     with path.open("rb") as file:
-        _check_npy(file.read(_NPY_HEAD))
+        _refuse_objects(file.read(_NPY_HEAD))
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
-        raise ValueError("it is cut short or damaged") from error
+        raise ValueError("it is cut short, or numpy.save did not write it") from error
     yield {"features": array}
 
 
-def _check_npy(head: bytes) -> None:
-    """Refuse what `numpy.save` did not write, or wrote of Python objects, by its first bytes."""
-    if not head.startswith(np.lib.format.MAGIC_PREFIX):
-        raise ValueError("numpy.save did not write it" if head else "it is empty")
+@contextmanager
+def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Open the arrays of an .npz file; a sparse matrix of SciPy is one array, called ``features``."""
+    with path.open("rb") as file, ZipFile(file) as members, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
+        sizes = {info.filename: info.file_size for info in members.infolist() if info.filename.endswith(".npy")}
+
+        def read(name: str) -> Any:
+            check_fits(sizes[f"{name}.npy"], f"{shown(name)} of {path}")
+            with members.open(f"{name}.npy") as member:
+                _refuse_objects(member.read(_NPY_HEAD))
+            return archive[f"{name}.npy"]
+
+        arrays = Lazy((name.removesuffix(".npy") for name in sizes), read)
+        form = arrays["format"] if {"format", "shape", "data"} <= set(arrays) else np.empty(0)
+        is_sparse = form.ndim == 0 and form.dtype.kind in "SU"
+        yield {"features": _load_sparse(path, arrays, sum(sizes.values()))} if is_sparse else arrays
+
+
+def _refuse_objects(head: bytes) -> None:
+    """Refuse Python objects by the first bytes of an .npy file."""
     if b"'|O'" in head:
         raise ValueError(
             "it holds Python objects, and opening them could run code. Save numbers or strings: labels.astype(str)"
         )
+
+
+def _load_sparse(path: Path, arrays: Mapping[str, Any], n_bytes: int) -> SparseRows:
+    from scipy.sparse import load_npz
+
+    shape = arrays["shape"]
+    check_fits(n_bytes + 8 * int(max(shape, default=0)), f"{path}, a sparse matrix of shape {tuple(shape)},")
+    with path.open("rb") as file:
+        return SparseRows(path, load_npz(file))
 
 
 @contextmanager
@@ -148,37 +170,28 @@ def opened_vectors(path: Path) -> Iterator[Mapping[str, Any]]:
     """Open the array of a file of faiss or big-ann, called ``features``; it stays on disk."""
     suffix, n_bytes = path.suffix.lower(), path.stat().st_size
     dtype = np.dtype(VECTOR_SUFFIXES[suffix])
-    is_big_ann = suffix.endswith("bin")
-    head = np.fromfile(path, "<u4" if is_big_ann else "<i4", 2 if is_big_ann else 1).tolist()
-    if is_big_ann:
-        expected = 8 + dtype.itemsize * prod(head)
-        has_distances = suffix == ".ibin" and n_bytes == expected + 4 * prod(head)  # after the neighbours
-        if len(head) < 2 or not prod(head) or not (has_distances or n_bytes == expected):
-            declared = f"{head[0]:,} rows of {head[1]:,} numbers, {expected:,} bytes," if len(head) == 2 else "no shape"
-            raise HashbenchError(
-                f"{path} declares {declared} and has {n_bytes:,} bytes. It is cut short, or not in the layout of "
-                "big-ann."
-            )
-        yield {"features": np.memmap(path, dtype, "r", 8, tuple(head))}
+    if suffix.endswith("bin"):  # of big-ann
+        shape = tuple(np.fromfile(path, "<u4", 2).tolist())
+        size = prod(shape) if len(shape) == 2 else 0
+        expected = 8 + dtype.itemsize * size
+        # distances may follow the neighbours
+        if not size or not (n_bytes == expected or (suffix == ".ibin" and n_bytes == expected + 4 * size)):
+            raise ValueError(f"it declares shape {shape} and has {n_bytes:,} bytes: cut short, or not big-ann's layout")
+        yield {"features": np.memmap(path, dtype, "r", 8, shape)}
         return
-    width = head[0] if head else 0
+    width = int(np.fromfile(path, "<i4", 1).sum())  # 0 of an empty file
     n_rows, n_left = divmod(n_bytes, 4 + dtype.itemsize * max(width, 1))
     if width < 1 or n_left:
-        raise HashbenchError(
-            f"{path} begins with a row of {width:,} numbers, and its {n_bytes:,} bytes are not a whole number of such "
-            "rows. It is cut short, or not in the layout of faiss."
+        raise ValueError(
+            f"it begins with a row of {width:,} numbers, and {n_bytes:,} bytes are not a whole number of such rows: "
+            "cut short, or not faiss's layout"
         )
     stored = np.memmap(path, [("width", "<i4"), ("row", dtype, (width,))], "r", 0, (n_rows,))
 
     def read(rows: Any) -> AnyArray:
         part = stored[rows]
-        bad = np.flatnonzero(part["width"] != width)
-        if bad.size:
-            row, other = bad[0] + range(n_rows)[rows][0], part["width"][bad[0]]
-            raise HashbenchError(
-                f"row {row:,} of {path} (the first is 0) declares {other:,} numbers, and row 0 {width:,}. It is "
-                "damaged, or not in the layout of faiss."
-            )
+        if (part["width"] != width).any():
+            raise ValueError(f"its rows do not all declare {width:,} numbers: damaged, or not faiss's layout")
         return np.asarray(part["row"])
 
     yield {"features": OnDisk(str(path), (n_rows, width), dtype, read)}
@@ -202,45 +215,25 @@ def opened_safetensors(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 @contextmanager
-def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Open the arrays of an .npz file; a sparse matrix of SciPy is one array, called ``features``."""
-    with path.open("rb") as file, ZipFile(file) as members, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
-        sizes = {info.filename: info.file_size for info in members.infolist() if info.filename.endswith(".npy")}
-
-        def read(name: str) -> Any:
-            check_fits(sizes[f"{name}.npy"], f"{shown(name)} of {path}")
-            with members.open(f"{name}.npy") as member:
-                _check_npy(member.read(_NPY_HEAD))
-            return archive[f"{name}.npy"]
-
-        arrays = Lazy((name.removesuffix(".npy") for name in sizes), read)
-        form = arrays["format"] if {"format", "shape", "data"} <= set(arrays) else np.empty(0)
-        is_sparse = form.ndim == 0 and form.dtype.kind in "SU"
-        yield {"features": SparseRows(path, _load_sparse(path, arrays))} if is_sparse else arrays
-
-
-@contextmanager
 def opened_hdf5(path: Path, *, is_turned: bool = False, in_slices: bool = False) -> Iterator[Mapping[str, Any]]:
     """Open the arrays of an HDF5 file, in groups as ``group/name``; they stay on disk."""
-    import h5py
-
     with open_hdf5(path) as file:
         datasets = dict(_hdf5_arrays(file, set()))
 
         def read(name: str) -> Any:
             stored, what = datasets[name], f"{shown(name)} of {path}"
-            if isinstance(stored, h5py.SoftLink):
+            if not hasattr(stored, "dtype"):
                 raise HashbenchError(
                     f"{what} is a link to {stored.path!r}, which leads to no array. Write the array, or name another."
                 )
             kind = stored.attrs.get("MATLAB_class")  # written by save -v7.3, for any file name
-            if stored.attrs.get("MATLAB_empty"):
-                raise HashbenchError(f"{what} is an empty MATLAB array, expected one with values.")
-            if kind == b"cell":
-                return _of_cells(_hdf5_cells(stored, what), what)
+            if kind in (b"cell", b"char") or stored.attrs.get("MATLAB_empty"):
+                is_text = kind in (b"cell", b"char")
+                raise HashbenchError(
+                    f"{what} is {'text or a cell array' if is_text else 'an empty array'} of MATLAB 7.3, expected "
+                    f"numbers.{' Save it without -v7.3.' * is_text}"
+                )
             check_stored(stored, what, in_slices=in_slices)
-            if kind == b"char":
-                return _hdf5_text(stored)
             if is_turned or kind is not None:  # MATLAB stores axes in reverse
                 chunks = stored.chunks and stored.chunks[::-1]
                 return OnDisk(what, stored.shape[::-1], stored.dtype, lambda rows: stored[..., rows].T, chunks)
@@ -266,75 +259,6 @@ def _hdf5_arrays(group: Any, seen: set[int], prefix: str = "") -> Iterator[tuple
                 yield from _hdf5_arrays(value, seen, f"{prefix}{name}/")
 
 
-def _hdf5_text(stored: Any) -> AnyArray:
-    """Read a MATLAB char array, whose columns in HDF5 are its rows, as one text per row."""
-    columns = stored[()].reshape(len(stored), -1).T
-    return np.array([column.astype("<u2").tobytes().decode("utf-16-le") for column in columns])
-
-
-def _hdf5_cells(stored: Any, what: str, depth: int = 0) -> AnyArray:
-    """Read what the references of a MATLAB cell array point to, other arrays of the same file."""
-    import h5py
-
-    if not h5py.check_ref_dtype(stored.dtype):
-        raise ValueError("it is damaged: a cell array without references")
-    check_fits(stored.nbytes, what)
-    cells = np.empty(stored.shape[::-1], dtype=object)
-    n_bytes, n_measured = 0, _BLOCK_BYTES
-    for place, reference in np.ndenumerate(stored[()].T):
-        cell = stored.file[reference]
-        kind = cell.attrs.get("MATLAB_class")
-        if not isinstance(cell, h5py.Dataset):
-            raise _bad_cell(what, place, "a struct or an object")
-        if kind == b"cell" and cells.size == 1 and depth < _MOST_NESTED:
-            cells[place] = _hdf5_cells(cell, what, depth + 1)
-            continue
-        check_stored(cell, what)
-        if cell.attrs.get("MATLAB_empty"):  # its values are its shape
-            cells[place] = np.empty(0, dtype=np.str_ if kind == b"char" else np.float64)
-            continue
-        if (prod(cell.shape[1:]) if kind == b"char" else cell.size) != 1:
-            raise _bad_cell(what, place, f"{kind.decode() if kind else cell.dtype} of shape {cell.shape[::-1]}")
-        n_bytes += 2 * cell.nbytes  # a letter takes 2 bytes in the file, 4 in memory
-        if n_bytes > n_measured:
-            check_fits(n_bytes, what)  # as much again may be read before the next look
-            n_measured = 2 * n_bytes
-        cells[place] = _hdf5_text(cell) if kind == b"char" else cell[()].T
-    return cells
-
-
-def _of_cells(cells: AnyArray, what: str) -> AnyArray:
-    """Read a MATLAB cell array with one text, or one number, in each cell; it may be the only cell of another."""
-    while cells.size == 1 and isinstance(inner := cells.item(), np.ndarray) and inner.dtype.kind == "O":
-        cells = inner
-    values = np.empty(cells.shape, dtype=object)
-    for place, cell in np.ndenumerate(cells):
-        array = np.asarray(cell)
-        is_empty_text = array.dtype.kind == "U" and not array.size
-        if array.dtype.kind not in "biufU" or (array.size != 1 and not is_empty_text):
-            raise _bad_cell(what, place, f"{array.dtype} of shape {array.shape}")
-        values[place] = "" if is_empty_text else array.item()
-    if len({isinstance(value, str) for value in values.flat}) != 1:
-        raise HashbenchError(
-            f"{what} is a cell array that is empty or mixes strings and numbers, expected one of these in each cell."
-        )
-    check_fits(_n_bytes_of(values.flat, values.size), what)
-    return np.array(values.tolist())
-
-
-def _bad_cell(what: str, place: tuple[int, ...], content: str) -> HashbenchError:
-    return HashbenchError(
-        f"{what} is a cell array, and its cell at row {place[0]} (the first is 0) holds {content}, expected one "
-        "string, or one number, in each."
-    )
-
-
-def _n_bytes_of(values: Iterable[Any], n_values: int) -> int:
-    """Return the size in bytes of an array of ``n_values`` such values; each text takes as much as the longest."""
-    longest = max((len(value) for value in values if isinstance(value, str | bytes)), default=0)
-    return n_values * (4 * max(longest, _NUMBER_AS_TEXT) if longest else 16)
-
-
 @contextmanager
 def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
     """Open the arrays of a MATLAB file; version 7.3 is HDF5 with transposed axes."""
@@ -348,30 +272,34 @@ def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
     variables = {name: (shape, kind) for name, shape, kind in whosmat(path)}
 
     def read(name: str) -> AnyArray:
-        shape, kind = variables[name]
+        (shape, kind), what = variables[name], f"{shown(name)} of {path}"
         if kind in ("struct", "object", "function", "opaque", "unknown"):
-            raise HashbenchError(f"{shown(name)} of {path} is a {kind}, expected an array.")
-        check_fits(8 * prod(shape), f"{shown(name)} of {path}, of shape {tuple(shape)},")
+            raise HashbenchError(f"{what} is a {kind}, expected an array.")
+        check_fits(8 * prod(shape), f"{what}, of shape {tuple(shape)},")
         value = loadmat(path, variable_names=name)[name]
-        if is_sparse(value):
-            value.check_format(full_check=True)  # compiled code trusts its indices
-            value = value.toarray()
-        if not isinstance(value, np.ndarray):
-            raise HashbenchError(f"{shown(name)} of {path} is not an array.")
-        return _of_cells(value, f"{shown(name)} of {path}") if kind == "cell" else value
+        return _of_cells(value, what) if kind == "cell" else as_array(value, what)
 
     yield Lazy(variables, read)
+
+
+def _of_cells(cells: AnyArray, what: str) -> AnyArray:
+    """Read a cell array of MATLAB with one text, or one number, in each cell; an empty text has no value."""
+    values: list[Any] = [
+        "" if cell.dtype.kind == "U" and not cell.size else cell.item() if cell.size == 1 else cell
+        for cell in map(np.asarray, cells.flat)
+    ]
+    if not values or not (all(isinstance(value, str) for value in values) or not set(map(type, values)) - _NUMBERS):
+        raise HashbenchError(
+            f"{what} is a cell array, expected one string in each cell, or one number in each. Save it as such."
+        )
+    return np.array(values).reshape(cells.shape)
 
 
 @contextmanager
 def opened_torch(path: Path) -> Iterator[Mapping[str, Any]]:
     """Open the tensors of a PyTorch file: a single one, called ``features``, or those of nested dicts."""
     torch = import_torch()
-    n_bytes = path.stat().st_size
-    if is_zipfile(path):
-        with ZipFile(path) as members:
-            n_bytes = sum(info.file_size for info in members.infolist())
-    check_fits(n_bytes, str(path))
+    check_fits(path.stat().st_size, str(path))
     try:
         with catch_warnings(action="ignore"), torch.sparse.check_sparse_tensor_invariants():
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -401,41 +329,11 @@ def _torch_arrays(group: Mapping[Any, Any], seen: set[int], prefix: str = "") ->
 
 
 def _of_torch(value: Any, what: str) -> AnyArray:
-    """Read a tensor of any layout and dtype, or a list."""
-    if isinstance(value, list | tuple):
-        _check_list(value, what)
-        return as_array(value, what)
-    if value.is_nested:
-        raise HashbenchError(f"{what} is a nested tensor, expected a tensor of one shape. Save its parts in a dict.")
-    check_fits(value.numel() * value.element_size(), f"{what} of shape {tuple(value.shape)}")  # a view may repeat
-    value = value.detach()
-    if value.is_quantized:
-        value = value.dequantize()
-    value = value.to_dense() if "sparse" in str(value.layout) else value.resolve_conj().resolve_neg()
-    return as_array(value, what)
-
-
-def _check_list(values: Any, what: str) -> None:
-    """Check that a list holds numbers or words, or lists of these, and fits into memory."""
-    are_lists = all(isinstance(row, list | tuple) for row in values)
-    rows = {id(row): row for row in (values if are_lists else [values])}  # a list in a file may be named many times
-    flat = [value for row in rows.values() for value in row]
-    if other_types := {type(value) for value in flat} - _IN_LISTS:
-        raise HashbenchError(
-            f"{what} is a list that holds {min(kind.__name__ for kind in other_types)}, expected numbers or strings, "
-            "or lists of these. Save a tensor."
-        )
-    n_values = sum(map(len, values)) if are_lists else len(values)
-    check_fits(_n_bytes_of(flat, n_values), f"{what}, a list of {n_values:,} values,")
-
-
-def _load_sparse(path: Path, arrays: Mapping[str, Any]) -> Any:
-    """Read a sparse matrix of `scipy.sparse.save_npz`, given the arrays of the file; its indices are not checked."""
-    from scipy.sparse import load_npz
-
-    for name in ("data", "indices", "indptr", "row", "col", "shape"):
-        array = arrays.get(name)
-        if name == "shape" and array is not None:
-            check_fits(8 * int(max(array, default=0)), f"{path}, a sparse matrix of shape {tuple(array)},")
-    with path.open("rb") as file:
-        return load_npz(file)
+    """Read a tensor of any dtype, sparse too, or a list."""
+    if not isinstance(value, list | tuple):
+        check_fits(value.numel() * value.element_size(), f"{what} of shape {tuple(value.shape)}")  # a view may repeat
+        value = value.detach().to_dense() if "sparse" in str(value.layout) else value
+    array = as_array(value, what)
+    if array.dtype.kind == "O" or (array.dtype.kind == "U" and not all(isinstance(cell, str) for cell in value)):
+        raise HashbenchError(f"{what} is a list that mixes types, expected numbers or strings. Save a tensor.")
+    return array

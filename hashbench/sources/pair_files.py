@@ -1,7 +1,7 @@
 """Ids of items in files, and labelled pairs in tables: two ids, and whether they are the same."""
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,33 +40,24 @@ def refuse_other_ids(arrays: Iterable[Sequence[str]]) -> None:
     another kind, and are not compared.
     """
     files = dict.fromkeys(tuple(split_spec(spec)[0] for spec in specs) for specs in arrays)
-    if len(files) < 2:
-        return
-    named = [[(path, name) for path in paths if (name := _name_of_ids(path))] for paths in files]
-    with_ids = [shards for shards, paths in zip(named, files, strict=True) if len(shards) == len(paths)]
-    if len(with_ids) < 2:
-        return
-    differing: dict[int, str] = {}  # of each array after the first, where
-    for row, ((path, cell), *others) in enumerate(zip(*map(_rows_of_ids, with_ids), strict=False)):
-        for number, (other_path, other_cell) in enumerate(others, start=1):
-            if cell != other_cell and number not in differing:
-                place = f"first in row {row:,} (the first is 0): {cell} and {other_cell}"
-                differing[number] = f"{path} and {other_path} have different ids of the same items, {place}"
-        if len(differing) == len(others):
-            break
-    known = {cell for _, cell in _rows_of_ids(with_ids[0])} if differing else set()
-    for number, sentence in differing.items():
-        if any(cell in known for _, cell in _rows_of_ids(with_ids[number])):
+    all_ids = {paths[0]: ids for paths in files if (ids := _plain_ids(paths))} if len(files) > 1 else {}
+    for path, ids in [*all_ids.items()][1:]:
+        first_path, first = next(iter(all_ids.items()))
+        row = next((row for row, (cell, other) in enumerate(zip(first, ids, strict=False)) if cell != other), None)
+        if row is not None and not set(first).isdisjoint(ids):
             raise HashbenchError(
-                f"{sentence}. Give both the same items in the same order. If one file numbers its items differently, "
-                "give its ids another name than id."
+                f"{first_path} and {path} have different ids of the same items, first in row {row:,} (the first is 0): "
+                f"{first[row]} and {ids[row]}. Give both the same items in the same order. If one file numbers its "
+                "items differently, give its ids another name than id."
             )
 
 
-def _rows_of_ids(shards: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
-    """Yield the file and the id of each item; numbers without leading zeros."""
-    for path, name in shards:
-        yield from ((path, cell.lstrip("0") or "0" if cell.isdigit() else cell) for cell in _ids(path, name))
+def _plain_ids(paths: Sequence[Path]) -> list[str]:
+    """Read the ids of all items, numbers without leading zeros; none if a file has none."""
+    names = [_name_of_ids(path) for path in paths]
+    with_ids = [] if None in names else zip(paths, names, strict=True)
+    ids = [cell for path, name in with_ids for cell in _ids(path, str(name))]
+    return [cell.lstrip("0") or "0" if cell.isdigit() else cell for cell in ids]
 
 
 def _name_of_ids(path: Path) -> str | None:

@@ -5,7 +5,7 @@ import math
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO, TypeVar, cast
+from typing import TypeVar
 
 from hashbench.errors import HashbenchError
 from hashbench.scoring.runs import RankedRun
@@ -16,9 +16,7 @@ T = TypeVar("T")
 _RUN = ("query", "Q0", "document", "rank", "score", "name of the run")
 _QRELS = ("query", "0", "document", "grade")
 _FACTOR = 6  # bytes of memory per byte of text
-_ZIPPED = 6  # bytes of text per byte of a zipped file, at first; more is checked while reading
-_LONGEST = 1 << 16  # characters of a line
-_CHECKED = 1 << 26  # characters between two checks
+_ZIPPED = 6  # bytes of text per byte of a zipped file
 
 
 def read_run(path: Path | str) -> dict[str, dict[str, float]]:
@@ -87,38 +85,22 @@ def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, list[str
         is_zipped = file.read(2) == b"\x1f\x8b"
     check_fits(path.stat().st_size * _FACTOR * (_ZIPPED if is_zipped else 1), str(path))
     n_lines = 0
-    with reading(path, "lines of text"), _opened(path, is_zipped) as text:
-        n_unchecked = 0
-        for number, line in enumerate(iter(lambda: text.readline(_LONGEST + 1), ""), start=1):
-            if len(line) > _LONGEST:
-                raise HashbenchError(
-                    f"{path} line {number} has more than {_LONGEST:,} characters, expected {len(columns)} columns: "
-                    f"{', '.join(columns)}. Check that it is the right file."
-                )
-            n_unchecked += len(line)
-            if n_unchecked > _CHECKED:
-                check_fits(n_unchecked * _FACTOR, f"{path} from line {number:,} on")
-                n_unchecked = 0
+    # some editors begin a file with a byte-order mark
+    with reading(path, "lines of text"), (gzip.open if is_zipped else open)(path, "rt", encoding="utf-8-sig") as text:
+        for number, line in enumerate(text, start=1):
             cells = line.split()
-            if len(cells) == len(columns):
-                n_lines += 1
-                yield number, cells
-            elif cells:
+            if cells and len(cells) != len(columns):
                 other = {len(_RUN): "a run", len(_QRELS): "qrels"}.get(len(cells))
                 hint = f" {len(cells)} columns are those of {other}; exchange the files." if other else ""
                 raise HashbenchError(
                     f"{path} line {number} has {len(cells)} columns, expected {len(columns)}: {', '.join(columns)}."
                     + hint
                 )
+            if cells:
+                n_lines += 1
+                yield number, cells
     if not n_lines:
         raise HashbenchError(f"{path} holds no lines, expected some of {', '.join(columns)}.")
-
-
-def _opened(path: Path, is_zipped: bool) -> TextIO:
-    encoding = "utf-8-sig"  # some editors begin a file with a byte-order mark
-    if is_zipped:
-        return cast(TextIO, gzip.open(path, "rt", encoding=encoding))
-    return path.open(encoding=encoding)
 
 
 def _number(text: str) -> float:

@@ -55,17 +55,6 @@ def test_roles_and_features_are_those_of_the_file(path):
     np.testing.assert_array_equal(dataset.neighbours, expected["neighbors"])
 
 
-def test_nearest_database_items_have_level_one(path):
-    dataset = prepared(path)
-    levels = dataset.affinity().block(slice(0, 30), slice(0, 200))
-    content = arrays()
-    squared = ((content["test"][:, None] - content["train"][None]) ** 2).sum(axis=2)
-    nearest = np.argsort(squared, axis=1)[:, :K]
-    expected = np.zeros((30, 200))
-    np.put_along_axis(expected, nearest, 1, axis=1)
-    np.testing.assert_array_equal(levels, expected)
-
-
 def test_training_items_are_drawn_with_the_seed(path):
     first, again, other = (prepared(path, n_train=50, seed=seed) for seed in (1, 1, 2))
     assert len(first.train) == len(set(first.train)) == 50
@@ -92,10 +81,9 @@ def test_angular_features_are_used_as_given_and_noted(tmp_path):
     assert "not scaled" not in prepared(write(tmp_path / "sift.hdf5", arrays())).about["features"]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.uint8, bool])
-def test_vectors_of_other_types_are_read(tmp_path, dtype):
+def test_bits_are_read(tmp_path):
     content = arrays()
-    content |= {name: (content[name] > 0).astype(dtype) for name in ("train", "test")}
+    content |= {name: content[name] > 0 for name in ("train", "test")}
     dataset = prepared(write(tmp_path / "bits.hdf5", content, distance="hamming"))
     assert dataset.features.dtype == np.float32
     np.testing.assert_array_equal(dataset.features[dataset.database], content["train"].astype(int))
@@ -147,29 +135,10 @@ def test_sets_are_refused(tmp_path):
     refused(path, r"holds sets of different sizes \(jaccard distance\)")
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
-def test_file_cut_short_is_refused(path, share, hashbench):
-    content = path.read_bytes()
-    path.write_bytes(content[: int(share * len(content))])
-    refused(path, r"cannot read .* as HDF5")
-    result = hashbench("prepare", "--from", path, "--name", "sift")
-    assert result.exit_code == 1
-    assert f"cannot read {path}" in result.stderr
-
-
-@pytest.mark.parametrize(
-    "choice",
-    [
-        {"labels": "y.npy"},
-        {"query_items": "q.npy"},
-        {"rule": "distance"},
-        {"n_queries": 5},
-        {"true_distance": "dot"},
-        {"leave_out": ("zeros",)},
-    ],
-)
-def test_options_that_the_file_determines_are_refused(path, choice):
-    refused(path, "only --neighbours, --neighbour-ties, --train, --train-index and --seed can be chosen", **choice)
+def test_options_that_the_file_determines_are_refused(path):
+    words = "only --neighbours, --neighbour-ties, --train, --train-index and --seed can be chosen"
+    for choice in ({"labels": "y.npy"}, {"query_items": "q.npy"}, {"rule": "distance"}, {"n_queries": 5}):
+        refused(path, words, **choice)
 
 
 @pytest.mark.parametrize("rule", [None, "neighbours"])
@@ -223,12 +192,6 @@ def test_the_true_distance_is_the_one_of_the_file_and_recorded_unless_it_is_eucl
     dataset = prepared(write(tmp_path / "named.hdf5", arrays(), distance=name))
     assert dataset.rule_params == ({} if expected == "euclidean" else {"true_distance": expected})
     assert dataset.true_distance == expected
-
-
-def test_features_of_images_are_refused(path):
-    options = Options(own=OwnData(name="sift", items=str(path)), features="gist")
-    with pytest.raises(HashbenchError, match="features 'gist' are computed from images"):
-        AnnBenchmarks(options).prepare()
 
 
 def test_training_vectors_can_be_named_by_their_rows(path, tmp_path):

@@ -119,7 +119,7 @@ def test_a_label_that_others_read_as_unknown_is_a_class_and_said_to_be_one(prepa
     assert ("label -1, of 15 items, is a class" in " ".join(stdout.split())) == is_said
 
 
-@pytest.mark.parametrize(("n_items", "n_queries"), [(59, 5), (19, 1), (9, 1), (3, 1), (10_020, 1000)])
+@pytest.mark.parametrize(("n_items", "n_queries"), [(59, 5), (3, 1), (10_020, 1000)])
 def test_a_tenth_is_rounded_down_to_between_1_and_1000(prepare, save, n_items, n_queries):
     dataset, _ = prepare(save("X", np.arange(1.0 * n_items)[:, None]), "--labels", save("y", np.arange(n_items) % 2))
     assert len(dataset.query) == n_queries
@@ -253,7 +253,7 @@ def test_rounding_that_loses_little_is_accepted(prepare, save):
     assert prepare(save("X", features), "--labels", save("y", LABELS))[0].features.shape == (60, 6)
 
 
-@pytest.mark.parametrize(("n_numbers", "is_refused"), [(0, False), (1, False), (20, False), (21, True), (39, True)])
+@pytest.mark.parametrize(("n_numbers", "is_refused"), [(0, False), (20, False), (21, True)])
 def test_a_column_is_numeric_if_most_of_its_cells_are(prepare, complaint, save_table, n_numbers, is_refused):
     cells = ["2"] * n_numbers + [""] * 20 + ["n/a?"] * (40 - n_numbers)
     path = save_table(place=cells)
@@ -285,12 +285,6 @@ def test_without_labels_levels_are_by_distance(prepare, save):
     assert "level 1 up to" in stdout
 
 
-def test_an_affinity_rule_can_be_chosen(prepare, tmp_path):
-    np.savez(tmp_path / "all.npz", features=X, labels=LABELS)
-    dataset, _ = prepare(tmp_path / "all.npz", "--affinity", "distance")
-    assert (dataset.rule, dataset.labels) == ("distance", None)
-
-
 def test_labels_by_which_items_are_drawn_go_with_any_rule(prepare, save):
     options = "--labels", save("y", LABELS), "--queries-per-label", 3
     dataset, _ = prepare(save("X", X), *options, "--affinity", "distance")
@@ -308,11 +302,6 @@ def own_queries(save):
         return arguments
 
     return write
-
-
-def test_a_seed_selects_the_training_items(prepare, own_queries):
-    drawn = [prepare(*own_queries(), "--train", 20, "--seed", seed)[0].train.tolist() for seed in (1, 2)]
-    assert drawn[0] != drawn[1]
 
 
 def test_own_queries_are_the_queries(prepare, own_queries):
@@ -342,11 +331,6 @@ def test_a_folder_is_one_class_however_unicode_spells_it(prepare, photos):
     dataset, _ = prepare(photos, "--features", "images")
     assert np.unique(dataset.labels).tolist() == [0, 1]
     assert np.bincount(dataset.labels[dataset.query]).tolist() == [12, 8]
-
-
-def test_own_queries_need_no_labels(prepare, own_queries):
-    dataset, _ = prepare(*own_queries())
-    assert (dataset.rule, len(dataset.query), len(dataset.train)) == ("distance", 10, 50)
 
 
 def test_labels_of_own_queries_may_be_in_their_file_and_be_a_row(prepare, tmp_path):
@@ -392,12 +376,6 @@ def test_a_folder_of_images_is_kept_as_images(prepare, photos):
         np.testing.assert_array_equal(dataset.images[11], np.asarray(image))
     assert np.bincount(dataset.labels[dataset.query]).tolist() == [2, 2]
     assert "images of 36 x 36 x 3 (uint8)" in stdout
-
-
-def test_images_of_only_one_class_are_refused(complaint, photos):
-    for number in range(8):
-        (photos / "dog" / f"{number:02d}.png").unlink()
-    assert "lie in one class, 'cat'; expected two or more folders" in complaint(photos, "--features", "pixels")
 
 
 @pytest.mark.parametrize("test", ["test", "val"])
@@ -551,15 +529,9 @@ def test_labels_of_other_than_all_images_are_refused(complaint, photos, save):
     assert "y.npy labels for 19" in text
 
 
-@pytest.mark.parametrize("form", ["npy", "mat", "csv"])
-def test_training_items_can_be_named_by_their_rows(prepare, save, own_queries, tmp_path, form):
-    rows = np.array([41, 3, 0, 17])
-    path = save("rows", rows)
-    if form == "mat":
-        savemat(path := tmp_path / "rows.mat", {"other": X, "train_index": rows})
-    elif form == "csv":
-        pd.DataFrame({"row": rows}).to_csv(path := tmp_path / "rows.csv", index=False)
-    dataset, stdout = prepare(*own_queries(), "--train-index", path)
+def test_training_items_can_be_named_by_their_rows(prepare, own_queries, tmp_path):
+    savemat(tmp_path / "rows.mat", {"other": X, "train_index": [41, 3, 0, 17]})
+    dataset, stdout = prepare(*own_queries(), "--train-index", tmp_path / "rows.mat")
     assert dataset.train.tolist() == [0, 3, 17, 41]
     assert "4 of 50 database items for training, as listed" in stdout
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from helpers.cifar_files import binary_files, content, pickled, python_files, tree_files, write_archive, write_folder
 from helpers.paths import DATA
-from helpers.thoroughness import slow
 from scipy.spatial.distance import pdist
 
 from hashbench import testing
@@ -43,8 +42,7 @@ VERSIONS = {
 }
 
 
-@pytest.mark.parametrize("packed", [True, False])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "packed"), [("python", True), ("python 3", False), ("binary", True)])
 def test_official_versions_give_all_images_and_labels_in_order(form, version, packed, tmp_path):
     images, labels = content(form)
     files = VERSIONS[version](form, images, labels)
@@ -62,7 +60,7 @@ def labelled(images, labels):
     return {image.tobytes(): tuple(label) for image, label in zip(images, labels, strict=True)}
 
 
-@pytest.mark.parametrize("packing", ["folder", *slow("c.tar.gz"), "c.tar.xz"])
+@pytest.mark.parametrize("packing", ["folder", "c.tar.gz"])
 def test_tree_of_image_files_holds_the_same_images_with_the_same_labels(form, packing, tmp_path):
     images, labels = content(form)
     write = write_folder if packing == "folder" else write_archive
@@ -108,8 +106,10 @@ def test_other_numbers_of_images_are_refused(form, version, tmp_path):
     refused(source, f"holds {form.n_train + 5} training and {form.n_test} test images", form)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(("value", "classes"), [(10, "11 classes from 0 to 10"), (200, "11 classes from 0 to 200")])
+@pytest.mark.parametrize(
+    ("version", "value", "classes"),
+    [("python", 10, "11 classes from 0 to 10"), ("binary", 200, "11 classes from 0 to 200")],
+)
 def test_labels_out_of_range_are_refused(version, value, classes, tmp_path):
     images, labels = content(TEN)
     labels[0, 7] = value
@@ -152,7 +152,7 @@ def test_pickle_cut_short_is_refused(share, tmp_path):
 def test_garbage_instead_of_a_pickle_is_refused_in_a_sentence():
     start = python_files(TEN, *content(TEN))["test_batch"][:400]
     rng = np.random.default_rng(0)
-    for _ in range(1000):
+    for _ in range(200):
         broken = bytearray(start)
         for position in rng.integers(0, len(broken), 4):
             broken[position] = rng.integers(256)
@@ -203,24 +203,15 @@ def test_only_the_very_names_of_a_pickle_of_arrays_are_looked_up(module, name):
         _cifar._Unpickler(io.BytesIO()).find_class(module, name)
 
 
-@pytest.mark.parametrize("files_of", [python_files, binary_files, tree_files])
-@pytest.mark.parametrize("name", ["c.tar.gz", "c.tar.xz"])
-@pytest.mark.parametrize("share", [0.3, *slow(0.001, 0.9)])
-def test_archive_cut_short_is_refused(files_of, name, share, tmp_path):
+@pytest.mark.parametrize(("files_of", "name"), [(python_files, "c.tar.gz"), (tree_files, "c.tar.xz")])
+def test_archive_cut_short_or_damaged_is_refused(files_of, name, tmp_path):
     path = write_archive(tmp_path / name, files_of(TEN, *content(TEN)))
     whole = path.read_bytes()
-    path.write_bytes(whole[: int(share * len(whole))])
-    refused(path, r"cannot read .*c.tar")
-
-
-@pytest.mark.parametrize("files_of", [python_files, tree_files])
-@pytest.mark.parametrize("name", ["c.tar.gz", "c.tar.xz"])
-def test_damaged_archive_is_refused(files_of, name, tmp_path):
-    path = write_archive(tmp_path / name, files_of(TEN, *content(TEN)))
-    damaged = bytearray(path.read_bytes())
-    middle = len(damaged) // 2
-    damaged[middle : middle + 200] = bytes(200)
-    path.write_bytes(damaged)
+    for share in (0.001, 0.3, 0.9):
+        path.write_bytes(whole[: int(share * len(whole))])
+        refused(path, r"cannot read .*c.tar")
+    middle = len(whole) // 2
+    path.write_bytes(whole[:middle] + bytes(200) + whole[middle + 200 :])
     with pytest.raises(HashbenchError):
         _cifar.read(path, TEN)
 
@@ -250,8 +241,8 @@ def test_tree_without_splits_or_images_is_refused(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def six_thousand(tmp_path_factory):
-    form = replace(TEN, n_train=5_000, n_test=1_000)
+def many(tmp_path_factory):
+    form = replace(TEN, n_train=6_000, n_test=500)
     images, labels = content(form)
     return form, write_folder(tmp_path_factory.mktemp("bin"), binary_files(form, images, labels)), images, labels[0]
 
@@ -260,22 +251,21 @@ def with_format(cls, form):
     return type(cls.__name__, (cls,), {"format": form})
 
 
-def test_split_1_draws_queries_and_training_items_of_each_class(six_thousand):
-    form, source, images, labels = six_thousand
+def test_split_1_draws_queries_and_training_items_of_each_class(many):
+    form, source, images, labels = many
     dataset = with_format(cifar10.Cifar10S1, form)(Options(source=source, features="images")).prepare()
     np.testing.assert_array_equal(dataset.images, images)
     np.testing.assert_array_equal(dataset.labels, labels)
     np.testing.assert_array_equal(np.bincount(labels[dataset.query]), [100] * 10)
     np.testing.assert_array_equal(np.bincount(labels[dataset.train]), [500] * 10)
-    np.testing.assert_array_equal(np.union1d(dataset.query, dataset.database), np.arange(6_000))
-    assert len(dataset.database) == 5_000
+    np.testing.assert_array_equal(np.union1d(dataset.query, dataset.database), np.arange(6_500))
+    assert len(dataset.database) == 5_500
     assert dataset.rule == "same-label"
-    assert len(set(dataset.query) & set(range(5_000))) > 100  # of both official parts
+    assert 100 < (dataset.query < 6_000).sum() < 1_000  # of both official parts
 
 
-def test_split_3_is_split_1_with_the_training_items_outside_the_database(tmp_path):
-    form = replace(TEN, n_train=6_000, n_test=500)
-    source = write_folder(tmp_path, binary_files(form, *content(form)))
+def test_split_3_is_split_1_with_the_training_items_outside_the_database(many):
+    form, source, _, _ = many
     S1, S3 = (with_format(cls, form) for cls in (cifar10.Cifar10S1, cifar10.Cifar10S3))
     first, third = (cls(Options(source=source, features="images")).prepare() for cls in (S1, S3))
     np.testing.assert_array_equal(third.query, first.query)
@@ -284,17 +274,16 @@ def test_split_3_is_split_1_with_the_training_items_outside_the_database(tmp_pat
     np.testing.assert_array_equal(np.sort(roles), np.arange(6_500))
     np.testing.assert_array_equal(np.bincount(third.labels[third.database]), [50] * 10)
     assert third.rule == "same-label"
-    testing.check_tells_its_origin(S3(Options(source=source)))
     testing.check_survives_a_round_trip(S3(Options(source=source)))
 
 
-def test_split_2_is_the_official_one(six_thousand):
-    form, source, images, _ = six_thousand
+def test_split_2_is_the_official_one(many):
+    form, source, images, _ = many
     dataset = with_format(cifar10.Cifar10S2, form)(Options(source=source)).prepare()
-    np.testing.assert_array_equal(dataset.features, images.reshape(6_000, -1))
-    np.testing.assert_array_equal(dataset.query, np.arange(5_000, 6_000))
-    np.testing.assert_array_equal(dataset.database, np.arange(5_000))
-    np.testing.assert_array_equal(dataset.train, np.arange(5_000))
+    np.testing.assert_array_equal(dataset.features, images.reshape(6_500, -1))
+    np.testing.assert_array_equal(dataset.query, np.arange(6_000, 6_500))
+    np.testing.assert_array_equal(dataset.database, np.arange(6_000))
+    np.testing.assert_array_equal(dataset.train, np.arange(6_000))
     assert dataset.features_name == "pixels"
 
 

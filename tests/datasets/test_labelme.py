@@ -76,23 +76,9 @@ def test_other_forms_of_the_file_give_the_same(source, tmp_path, write):
     assert prepared(tmp_path / "other.mat").fingerprint == prepared(source).fingerprint
 
 
-def test_huge_variables_beside_it_are_not_read(tmp_path):
-    path = tmp_path / "LabelMe_gist.mat"
-    write_v73(path, gist=GIST)
-    with h5py.File(path, "r+") as file:
-        file.create_dataset("DistLM", shape=(1 << 24, 1 << 24), dtype=np.float64, chunks=(1 << 10, 1 << 10))
-    assert prepared(path).n_samples == 300
-
-
 def test_folder_and_file_under_another_name_are_found(source, tmp_path):
     expected = prepared(tmp_path).fingerprint
     assert prepared(source.rename(tmp_path / "features.mat")).fingerprint == expected
-
-
-def test_file_is_looked_for_in_the_data_folder(source, data):
-    (data / "sources" / "labelme").mkdir(parents=True)
-    source.rename(data / "sources" / "labelme" / "LabelMe_gist.mat")
-    assert Small().prepare().n_samples == 300
 
 
 @pytest.mark.parametrize(
@@ -114,22 +100,6 @@ def test_wrong_files_are_refused(tmp_path, write, words):
         prepared(path)
 
 
-def test_without_the_file_it_says_where_to_fetch_it_and_where_to_put_it(data):
-    with pytest.raises(HashbenchError) as caught:
-        LabelMe().prepare()
-    message = str(caught.value)
-    assert "from http://www.cs.toronto.edu/~norouzi/research/mlh/data/LabelMe_gist.mat, to " in message
-    assert str(data / "sources" / "labelme" / "LabelMe_gist.mat") in message
-    assert "no checksum is published" in message
-    assert "tfw_cvpr08_code.zip" in message
-
-
 @pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
 def test_adapter_keeps_the_contract(source, check):
     check(Small(Options(source=source)))
-
-
-def test_numbers_are_those_of_the_paper():
-    assert LabelMe.shape == (22_019, 512)
-    assert (LabelMe.n_queries, LabelMe.n_train, LabelMe.shape[0] - LabelMe.n_queries) == (2_000, 5_000, 20_019)
-    assert "20,019" in LabelMe.summary

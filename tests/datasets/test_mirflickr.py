@@ -138,13 +138,3 @@ def test_photos_and_annotations_are_downloaded_once_for_both(data, site, source)
 @pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
 def test_adapter_keeps_the_contract(source, check, cls):
     check(cls(Options(source=source, features="pixels", image_size=8)))
-
-
-def test_numbers_are_those_of_the_papers():
-    first, second = MIRFlickr, MIRFlickr38
-    assert (first.n_all, first.n_labelled, len(first.names)) == (25_000, 24_581, 24)
-    assert (first.n_queries, first.n_train) == (2_000, 5_000)
-    assert (second.n_queries, second.n_train, len(second.names)) == (1_000, 4_000, 38)
-    assert second.n_labelled - second.n_queries - second.n_train == 19_581
-    assert sum(name.endswith("_r1") for name in second.names) == 14
-    assert {name.removesuffix("_r1") for name in second.names} == {*first.names}

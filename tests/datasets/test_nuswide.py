@@ -1,9 +1,6 @@
-import re
-
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.io import savemat
 
 from hashbench import testing
 from hashbench.adapter import Options
@@ -128,17 +125,6 @@ def test_labels_written_by_matlab_as_real_numbers_are_read(source, labels):
     assert prepared(source).fingerprint == expected
 
 
-@pytest.mark.parametrize("name", ["features.npz", "features.mat"])
-def test_features_come_from_other_files_too(source, features, name):
-    expected = prepared(source).fingerprint
-    (source / "features.npy").unlink()
-    if name.endswith(".npz"):
-        np.savez(source / name, features=features, other=features[:3])
-    else:
-        savemat(source / name, {"features": features.astype(np.float64), "other": features[:3]})
-    assert prepared(source).fingerprint == expected
-
-
 @pytest.mark.parametrize(
     ("prefix", "folder", "list_folder"),
     [("", "Flickr", ""), ("C:\\ImageData\\Flickr\\", "Flickr", "ImageList"), ("", "some/where", "")],
@@ -152,13 +138,6 @@ def test_photos_are_found_by_folder_and_name_in_the_order_of_the_list(tmp_path, 
     assert dataset.images.shape == (50, 8, 8, 3)
     np.testing.assert_allclose(dataset.images[:, 4, 4, 0], 4 * rows, atol=2)
     assert dataset.images[..., 1:].max() <= 2
-
-
-def test_photos_behind_a_link_are_found(photos, tmp_path_factory):
-    elsewhere = tmp_path_factory.mktemp("elsewhere") / "photos"
-    (photos / "Flickr").rename(elsewhere)
-    (photos / "Flickr").symlink_to(elsewhere)
-    assert prepared(photos, "pixels", image_size=8).features.shape == (50, 8 * 8 * 3)
 
 
 def test_missing_photos_are_counted_and_named(photos, labels):
@@ -229,27 +208,6 @@ def test_wrong_features_are_refused(source, features):
     refused(source, r"float32 of shape \(60,\), expected numbers of shape")
 
 
-@pytest.mark.parametrize(
-    ("kind", "files"),
-    [(None, ["AllLabels81.txt", "features.npy"]), ("gist", ["AllLabels81.txt", "Imagelist.txt", "Flickr"])],
-)
-def test_without_files_it_says_what_to_fetch_and_where_to_put_it(data, kind, files):
-    with pytest.raises(HashbenchError) as caught:
-        NusWide(Options(features=kind)).prepare()
-    message = str(caught.value)
-    assert f"lacks {len(files)} of {len(files)} files" in message
-    for name in files:
-        assert re.search(rf"{name} from .*, to {re.escape(str(data / 'sources' / 'nuswide' / name))} \(.+\)", message)
-    assert "https://lms.comp.nus.edu.sg/" in message
-    assert "no checksum is published" in message
-
-
 @pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
 def test_adapter_keeps_the_contract(source, check):
     check(Small(Options(source=source)))
-
-
-def test_numbers_are_those_of_the_paper():
-    assert NusWide.n_kept - NusWide.n_frequent * NusWide.n_queries == 193_734
-    assert (NusWide.n_frequent * NusWide.n_queries, NusWide.n_frequent * NusWide.n_train) == (2_100, 10_500)
-    assert (NusWide.n_all, NusWide.n_concepts, NusWide.n_frequent, NusWide.n_kept) == (269_648, 81, 21, 195_834)

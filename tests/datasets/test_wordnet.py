@@ -135,12 +135,6 @@ def test_a_missing_model_is_asked_for_and_another_one_refused(source, package, m
         prepared(source)
 
 
-def test_numbers_are_those_of_the_summary():
-    assert (WordNetMiniLM.n_queries, WordNetMiniLM.n_database, WordNetMiniLM.n_train) == (1_000, 25_000, 10_000)
-    assert "1,000 queries, 10,000 items for training" in WordNetMiniLM.summary
-    assert "10 nearest by cosine distance" in WordNetMiniLM.protocol
-
-
 @pytest.mark.slow
 def test_the_dataset_has_its_fingerprint(data):
     """Embed all definitions, if the packages are installed; ten minutes on one core."""

@@ -26,7 +26,7 @@ from hashbench.methods.sh import SH
 from hashbench.methods.sklsh import SKLSH
 from hashbench.methods.sph import SpH
 from hashbench.methods.talr_ap import TALRAP
-from hashbench.sources.leave_out import leave_out
+from hashbench.sources.splits import leave_out
 from hashbench.unseen import UnseenClasses
 
 LESS = {  # of what takes long, before a commit; `test_method_keeps_the_contract_at_its_defaults` does it all

@@ -1,20 +1,15 @@
 import gzip
 import hashlib
-import io
 import os
 import select
 import signal
 import socket
-import stat
 import subprocess
 import sys
-import warnings
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.thoroughness import slow
 from helpers.waiting import PATIENCE, wait_for
 from helpers.website import CONTENT, cut, ranged, whole, zipped
 
@@ -54,20 +49,13 @@ def complaint(function, *arguments):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("sha256", [SHA256, SHA256.upper(), SHA256[:8], SHA256[:20].upper()])
+@pytest.mark.parametrize("sha256", [SHA256, SHA256[:20].upper()])
 def test_file_comes_whole_and_alone(site, path, sha256):
     assert fetch(site.answering(whole()), sha256, path) == path
     assert path.read_bytes() == CONTENT
     assert names_beside(path) == ["data.bin"]
-
-
-@pytest.mark.parametrize("sha256", [SHA256, SHA256[:8]])
-def test_file_already_there_needs_no_network(site, path, sha256):
-    path.parent.mkdir()
-    path.write_bytes(CONTENT)
-    assert fetch(site.answering(whole()), sha256, path) == path
-    assert site.ranges == []
-    assert [other.name for other in path.parent.iterdir()] == ["data.bin"]
+    assert fetch(site.url, sha256, path) == path  # without the network
+    assert site.ranges == [None]
 
 
 @pytest.mark.parametrize("sha256", [SHA256, SHA256[:8]])
@@ -83,19 +71,10 @@ def test_file_with_another_checksum_is_left_alone(site, path, sha256):
     assert site.ranges == []
 
 
-def test_folder_of_that_name_is_no_file(site, path):
-    path.mkdir(parents=True)
-    assert "is a folder, expected a file" in complaint(fetch, site.answering(whole()), SHA256, path)
-
-
-@pytest.mark.parametrize(
-    "checksum",
-    ["", SHA256[:7], SHA256 + "0", "sha256:" + SHA256[:57], "g" * 64, "md5:0123", MD5 + "0", "sha1:" + "0" * 40],
-)
-def test_malformed_checksum_is_refused_before_anything_is_fetched(site, path, checksum):
-    text = complaint(fetch, site.answering(whole()), checksum, path)
-    assert repr(checksum) in text
-    assert "64 hex digits" in text
+def test_malformed_checksum_is_refused_before_anything_is_fetched(site, path):
+    for checksum in ("", SHA256[:7], SHA256 + "0", "g" * 64, "md5:0123", MD5 + "0"):
+        text = complaint(fetch, site.answering(whole()), checksum, path)
+        assert f"{checksum!r} is not a checksum; expected the 64 hex digits" in text
     assert site.ranges == []
 
 
@@ -149,8 +128,9 @@ def test_file_that_changes_its_bytes_midway_is_noticed(site, path):
     assert fetch(site.url, SHA256, path).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("sha256", [SHA256, SHA256[:8]])
-@pytest.mark.parametrize("answer", [whole(OTHER), whole(OTHER, Content_Length=None)])
+@pytest.mark.parametrize(
+    ("sha256", "answer"), [(SHA256, whole(OTHER)), (SHA256[:8], whole(OTHER, Content_Length=None))]
+)
 def test_wrong_bytes_are_named_and_removed(site, path, sha256, answer):
     text = complaint(fetch, site.answering(answer), sha256, path)
     assert "280,000 bytes" in text
@@ -159,32 +139,13 @@ def test_wrong_bytes_are_named_and_removed(site, path, sha256, answer):
     assert names_beside(path) == []
 
 
-def test_server_need_not_report_a_size(site, path):
-    seen = []
-    fetch(site.answering(whole(Content_Length=None)), SHA256, path, on_progress=lambda *at: seen.append(at))
-    assert path.read_bytes() == CONTENT
-    assert seen == []
-
-
 def test_compressed_file_is_kept_as_it_is_even_if_called_an_encoding(site, path):
     content = gzip.compress(CONTENT)
     fetch(site.answering(whole(content, Content_Encoding="x-gzip")), hashlib.sha256(content).hexdigest(), path)
     assert path.read_bytes() == content
 
 
-def test_server_that_would_compress_is_asked_not_to(site, path):
-    def answer(handler):
-        compresses = "gzip" in handler.headers.get("Accept-Encoding", "gzip")
-        whole(gzip.compress(CONTENT) if compresses else CONTENT)(handler)
-
-    assert fetch(site.answering(answer), SHA256, path).read_bytes() == CONTENT
-
-
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [(status, f" is gone ({status} ") for status in (404, 410)]
-    + [(status, f" answers {status} ") for status in (204, 403, 500, 503)],
-)
+@pytest.mark.parametrize(("status", "words"), [(404, " is gone (404 "), (204, " answers 204 "), (503, " answers 503 ")])
 def test_any_other_answer_is_reported_and_not_saved(site, path, status, words):
     text = complaint(fetch, site.answering(whole(b"", status)), SHA256, path)
     assert site.url + words in text
@@ -192,11 +153,6 @@ def test_any_other_answer_is_reported_and_not_saved(site, path, status, words):
     assert str(path) in text
     assert len(site.ranges) == 1
     assert names_beside(path) == []
-
-
-def test_file_that_vanishes_midway_keeps_its_part(site, path):
-    assert "is gone" in complaint(fetch, site.answering(cut(HALF), whole(b"", 404)), SHA256, path)
-    assert path.with_name("data.bin.part").read_bytes() == CONTENT[:HALF]
 
 
 @pytest.fixture
@@ -220,13 +176,6 @@ def test_stalled_file_stops(site, path):
 
 
 @pytest.mark.usefixtures("impatient")
-def test_stalled_connection_is_resumed(site, path):
-    fetch(site.answering(site.stalling(1 << 17), ranged()), SHA256, path)
-    assert site.ranges == [None, f"bytes={1 << 17}-"]
-    assert path.read_bytes() == CONTENT
-
-
-@pytest.mark.usefixtures("impatient")
 def test_silent_server_is_out_of_reach(site, path):
     url = site.answering(site.fall_silent)
     text = complaint(fetch, url, SHA256, path)
@@ -240,21 +189,6 @@ def test_refused_connection_is_out_of_reach(site, path):
         text = complaint(fetch, url, SHA256, path)
     assert text.startswith(f"cannot reach {url}: Connection refused. ")
     assert str(path) in text
-
-
-def test_unknown_host_is_out_of_reach(path, monkeypatch):
-    def resolve(*args, **kwargs):
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    text = complaint(fetch, "http://data.invalid/data.bin", SHA256, path)
-    assert text.startswith("cannot reach http://data.invalid/data.bin: Name or service not known. ")
-
-
-def test_unknown_kind_of_address_is_refused(path):
-    assert "cannot reach ftp://data.invalid/data.bin: " in complaint(fetch, "ftp://data.invalid/data.bin", SHA256, path)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -294,9 +228,8 @@ def test_progress_reports_bytes_and_nothing_else_is_printed(site, path, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("sha256", [SHA256, SHA256[:8]])
-def test_one_plain_line_goes_to_stderr_where_there_is_no_terminal(site, path, capsys, sha256):
-    fetch(site.answering(cut(HALF), ranged()), sha256, path)
+def test_one_plain_line_goes_to_stderr_where_there_is_no_terminal(site, path, capsys):
+    fetch(site.answering(cut(HALF), ranged()), SHA256, path)
     assert capsys.readouterr() == ("", f"downloading {site.url} to {path}\n")
 
 
@@ -348,13 +281,12 @@ def test_two_processes_download_once(site, path, process):
     assert names_beside(path) == ["data.bin"]
 
 
-@pytest.mark.parametrize("blow", [*slow(signal.SIGINT, signal.SIGTERM), signal.SIGKILL])
-def test_stopped_process_leaves_a_part_that_another_continues(site, path, process, blow):
+def test_killed_process_leaves_a_part_that_another_continues(site, path, process):
     part = path.with_name("data.bin.part")
     child = process(site.answering(site.stalling(1 << 17), ranged()))
     wait_for(lambda: part.exists() and part.stat().st_size == 1 << 17)
-    child.send_signal(blow)
-    assert child.wait(PATIENCE) == -blow
+    child.kill()
+    assert child.wait(PATIENCE) == -signal.SIGKILL
     assert not path.exists()
     fetch(site.url, SHA256, path)
     assert site.ranges == [None, f"bytes={1 << 17}-"]
@@ -394,16 +326,14 @@ def test_missing_files_are_listed_one_per_line(tmp_path):
     assert str(tmp_path / "nowhere" / "images.tar") in text
 
 
-@pytest.mark.parametrize("sha256", [SHA256, SHA256[:8].upper()])
-def test_file_at_hand_with_another_checksum_is_told(tmp_path, sha256):
+def test_file_at_hand_with_another_checksum_is_told(tmp_path):
     file = tmp_path / "images.tar"
     file.write_bytes(CONTENT)
-    needed = IMAGES._replace(sha256=sha256)
-    assert demand(tmp_path, [needed], "it") == [file]
+    assert demand(tmp_path, [IMAGES], "it") == [file]
     file.write_bytes(OTHER)
-    text = complaint(demand, tmp_path, [needed], "it")
-    assert text.startswith(f"{file} has SHA-256 {hashlib.sha256(OTHER).hexdigest()}, expected {sha256.lower()}")
-    assert needed.url in text
+    text = complaint(demand, tmp_path, [IMAGES], "it")
+    assert text.startswith(f"{file} has SHA-256 {hashlib.sha256(OTHER).hexdigest()}, expected {SHA256}")
+    assert IMAGES.url in text
     assert file.read_bytes() == OTHER
 
 
@@ -440,31 +370,6 @@ def test_an_archive_is_unpacked_once_and_removed(site, serve, tmp_path, data):
     assert names_beside(folder) == ["folder"]
     assert names_beside(data / "downloads" / "data.bin") == []
     assert len(site.n_sent) == 1
-
-
-@pytest.mark.parametrize("name", ["../out", "a/../../out", "/out", "C:out", "..\\out", "a"])
-def test_a_member_that_leads_out_of_its_folder_is_refused(serve, tmp_path, data, name):
-    (tmp_path / "out").mkdir()
-    memory = io.BytesIO()
-    with zipfile.ZipFile(memory, "w") as archive, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a name that is there twice
-        archive.writestr("a", "first")
-        archive.writestr(name, "second")
-    folder = tmp_path / "deep" / "folder"
-    assert "cannot unpack" in complaint(fetch_unpacked, *serve(memory.getvalue()), folder)
-    assert not folder.exists()
-    assert [*(tmp_path / "out").iterdir()] == []
-
-
-def test_a_link_in_an_archive_links_nothing(serve, tmp_path, data):
-    link = zipfile.ZipInfo("link")
-    link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
-    memory = io.BytesIO()
-    with zipfile.ZipFile(memory, "w") as archive:
-        archive.writestr(link, "/etc/passwd")
-    fetch_unpacked(*serve(memory.getvalue()), tmp_path / "folder")
-    assert not (tmp_path / "folder" / "link").is_symlink()
-    assert (tmp_path / "folder" / "link").read_text() == "/etc/passwd"
 
 
 def test_a_damaged_archive_leaves_no_folder(serve, tmp_path, data):
