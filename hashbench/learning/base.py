@@ -18,8 +18,8 @@ from hashbench._typing import AnyArray, FloatArray
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError, Refusal, TrainingFailure, unknown_name
 from hashbench.learning.batch import Batch
-from hashbench.learning.collapse import Stopped, StoppedHead
 from hashbench.learning.loop import Items, Loss, Session, Settings, train
+from hashbench.learning.state import Stopped, StoppedHead
 from hashbench.method import HashMethod, Supervision, choice, real, setting, whole
 from hashbench.sources._torch import HOW_TO_INSTALL, find_device
 from hashbench.sources.features.backbones import FIRST_LAYER, TRAINABLE, get_backbone

@@ -9,8 +9,7 @@ from helpers.thoroughness import slow
 from hashbench import evaluate, registry
 from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError, Refusal
-from hashbench.learning import collapse
-from hashbench.learning.state import Epoch
+from hashbench.learning import state
 from hashbench.methods.talr_ap import TALRAP
 
 COLLAPSED = r"of 10 kinds, .* have only (1 code|\d different)"
@@ -139,9 +138,9 @@ def test_fewer_codes_than_half_the_kinds_may_be_the_way_up(name, rate):
     ],
 )
 def test_training_stops_where_few_codes_do_not_become_more(counts, n_bits, n_kinds, stops):
-    epochs = [Epoch(number, 9, 0.5, count, 1.0, math.nan) for number, count in enumerate(counts, 1)]
-    with pytest.raises(collapse.Stopped) if stops else nullcontext():
-        collapse.stop_if_failed(epochs, n_kinds, n_bits)
+    epochs = [state.Epoch(number, 9, 0.5, count, 1.0, math.nan) for number, count in enumerate(counts, 1)]
+    with pytest.raises(state.Stopped) if stops else nullcontext():
+        state.stop_if_failed(epochs, n_kinds, n_bits)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +160,7 @@ def test_training_stops_where_few_codes_do_not_become_more(counts, n_bits, n_kin
     ],
 )
 def test_kinds_are_irrelevant_to_each_other(affinity, n_kinds):
-    assert collapse.count_kinds(affinity) == n_kinds
+    assert state.count_kinds(affinity) == n_kinds
 
 
 @pytest.mark.parametrize(("n_bits", "epochs", "rate"), [(2, 5, 1.0), (3, 5, 1.0), (4, 5, 1.0), (8, 3, 30.0)])

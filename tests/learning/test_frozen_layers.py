@@ -10,7 +10,7 @@ from helpers.striped_images import make
 
 from hashbench.errors import HashbenchError
 from hashbench.learning import networks
-from hashbench.sources.features.activations import FrozenBelow
+from hashbench.sources.features.weights import FrozenBelow
 
 
 def state(method):
