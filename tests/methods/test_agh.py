@@ -115,6 +115,7 @@ def test_items_that_repeat_are_one_anchor_and_not_the_two_nearest():
     assert method.squared_width_ > 0.01
 
 
+@pytest.mark.slow  # rows and pins hold its scores
 def test_quality_on_digits_is_as_known_of_both_forms():
     """Figures of another implementation, of one seed: .689 and .459 with one layer, .843 and .761 with two."""
     X, y = load_digits(return_X_y=True)

@@ -2,12 +2,13 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from helpers.learned_methods import FIRST, OF_CLASSES, UNSUPERVISED
-from helpers.losses import gradient, loss_of, normal, same_class, softplus
+from helpers.losses import begun, gradient, loss_of, normal, same_class, softplus
 from helpers.thoroughness import slow
 
 from hashbench import registry
@@ -234,11 +235,10 @@ def affinities(n_items):
     ],
 )
 def test_gradients_are_those_of_differences(name, params, rule):
-    outputs = normal(5, 4, seed=6).requires_grad_()  # 4 bits have Hadamard targets
+    outputs = normal(5, 4, seed=6).requires_grad_()
     supervision = np.arange(5) % 3 if name in OF_CLASSES else affinities(5)[rule]
-    fixed = outputs.detach().clone()  # stays while outputs are varied
-    loss = lambda f: loss_of(name, f, supervision, all_outputs=fixed, **params)  # noqa: E731
-    assert torch.autograd.gradcheck(loss, [outputs], atol=1e-6)
+    method, batch = begun(name, outputs.detach(), supervision, **params)  # whose all_outputs stay
+    assert torch.autograd.gradcheck(lambda f: method._loss(replace(batch, outputs=f)), [outputs], atol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "params"), [*VARIANTS, *((name, {}) for name in OF_CLASSES if name != "mdsh")])

@@ -44,7 +44,7 @@ def test_labels_however_named_and_their_affinity_teach_the_same(name, classes):
     X, y = classes
     codes = make(name, 4).fit(X, y).transform(X)
     affinities = [SameLabel(y, y)] if name in FROM_PAIRS else []
-    for supervision in (np.array(["a", "b", "c"])[y], np.array([7, -2, 0])[y], np.eye(3)[y], *affinities):
+    for supervision in (np.array(["b", "c", "a"])[y], np.eye(3)[y], *affinities):
         np.testing.assert_array_equal(make(name, 4).fit(X, supervision).transform(X), codes)
 
 
@@ -121,7 +121,7 @@ def test_duplicates_and_constant_features_do_no_harm(name, classes):
 @pytest.mark.parametrize("offset", [1.7e9, *slow(1e12)])
 def test_a_large_constant_feature_does_no_harm(name, params, offset, digits):
     """Such as a time: distances must not drown in its square."""
-    X, y = digits.features[digits.train].astype(np.float64)[:400], digits.labels[digits.train][:400]
+    X, y = digits.features[digits.train].astype(np.float64)[:200], digits.labels[digits.train][:200]
     moved = np.column_stack([X, np.full(len(X), offset)])
     same = y[:, None] == y
     contrast = []
@@ -144,11 +144,11 @@ def test_labels_of_no_use_are_refused_in_a_sentence(classes):
 
 @pytest.mark.parametrize("name", SUPERVISED)
 def test_codes_of_unseen_items_keep_classes_apart(name, rng):
-    y = np.arange(400) % 4
-    X = rng.normal(size=(400, 8)) + 4 * np.eye(8)[y]
-    codes = make(name, 16).fit(X[:200], y[:200]).transform(X[200:])
+    y = np.arange(160) % 4
+    X = rng.normal(size=(160, 8)) + 4 * np.eye(8)[y]
+    codes = make(name, 16).fit(X[:80], y[:80]).transform(X[80:])
     distances = cdist(codes, codes, "cityblock")
-    same = y[200:, None] == y[200:]
+    same = y[80:, None] == y[80:]
     assert distances[same].mean() < 0.5 * distances[~same].mean()
 
 
@@ -231,14 +231,6 @@ def test_anchor_functions_are_computed_alike_in_batches(rng):
     X, weights = rng.normal(size=(20000, 3)), rng.normal(size=(5, 2))
     anchors = draw_anchors(KSH(), X, 5, rng, gamma=0.3)
     np.testing.assert_allclose(anchors.project(X, weights), np.exp(-0.3 * cdist(X, anchors.items) ** 2) @ weights)
-
-
-def test_labels_are_read_one_or_several_an_item(classes):
-    X, y = classes
-    several = np.eye(3)[y]
-    several[:10, 0] = 1
-    assert SDH(8).fit(X, several).transform(X).shape == (60, 8)
-    np.testing.assert_array_equal(SDH(8).fit(X, y).transform(X), SDH(8).fit(X, np.eye(3)[y]).transform(X))
 
 
 @pytest.mark.parametrize("name", ["fasthash", "ksh", "lfh", "machash", "structhash"])
