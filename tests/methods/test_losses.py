@@ -237,7 +237,7 @@ def affinities(n_items):
 def test_gradients_are_those_of_differences(name, params, rule):
     outputs = normal(5, 4, seed=6).requires_grad_()
     supervision = np.arange(5) % 3 if name in OF_CLASSES else affinities(5)[rule]
-    method, batch = begun(name, outputs.detach(), supervision, **params)  # whose all_outputs stay
+    method, batch = begun(name, outputs.detach().clone(), supervision, **params)  # whose all_outputs stay
     assert torch.autograd.gradcheck(lambda f: method._loss(replace(batch, outputs=f)), [outputs], atol=1e-6)
 
 

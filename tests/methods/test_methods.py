@@ -2,9 +2,9 @@ import hashlib
 
 import numpy as np
 import pytest
-from helpers.learned_methods import EARLIER, FIRST
+from helpers.learned_methods import EARLIER
 from helpers.paths import built_in_methods
-from helpers.thoroughness import QUICK, TRAINED, quick_method, slow
+from helpers.thoroughness import ALL, TRAINED, quick_method, slow
 from sklearn.datasets import load_digits
 
 from hashbench import evaluate, registry, testing
@@ -30,7 +30,7 @@ from hashbench.sources.leave_out import leave_out
 from hashbench.unseen import UnseenClasses
 
 LESS = {  # of what takes long, before a commit; `test_method_keeps_the_contract_at_its_defaults` does it all
-    testing.check_codes_are_boolean_of_any_usual_length: {"lengths": (12, 24)},
+    testing.check_codes_are_boolean_of_any_usual_length: {"lengths": (12, 64)},
     testing.check_batches_encode_like_the_whole: {"sizes": (1, 64)},
 }
 ALIKE = tuple(name for name in TRAINED if name != "talr-ap")  # encode by the base that talr-ap shares with them
@@ -45,7 +45,7 @@ OF_ALL = (  # what each method decides for itself; the rest, others of the same 
     testing.check_keeps_what_it_learned,
     testing.check_refusal_is_a_sentence,
 )
-BESIDE = [name for name in TRAINED if name not in (*FIRST, "csq", "bihalf")]
+BESIDE = [name for name in TRAINED if name not in ("bihalf", "csq", "dpsh", "mihash", "talr-ap")]
 CHECKED = [(check, name) for check in testing.METHOD_CHECKS for name in built_in_methods()]
 LATER = [(check, name) for check, name in CHECKED if name in BESIDE and check not in OF_ALL]
 
@@ -53,12 +53,11 @@ LATER = [(check, name) for check, name in CHECKED if name in BESIDE and check no
 @pytest.mark.parametrize(("check", "name"), [*(case for case in CHECKED if case not in LATER), *slow(*LATER)])
 def test_method_keeps_the_contract(name, check, monkeypatch):
     if name not in OF_BASES.get(check, ()):
-        less = LESS.get(check, {}) if name in QUICK else {}
-        check(quick_method(name, monkeypatch), **less)
+        check(quick_method(name, monkeypatch), **LESS.get(check, {}))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", built_in_methods())
 @pytest.mark.parametrize("check", testing.METHOD_CHECKS, ids=lambda check: check.__name__)
 def test_method_keeps_the_contract_at_its_defaults(name, check):
     check(registry.get_method(name))
@@ -194,6 +193,7 @@ def test_conformance_suite_runs_the_checks_of_scikit_learn():
 
 
 OUT_OF_RANGE = {
+    "classifier-lsh": {"C": [0.0], "code": ["binary"]},
     "csq": {"learning_rate": [0], "scaling": ["minmax"], "validation": [0.9]},
     "dpsh": {"batch_size": [1], "device": ["tpu"], "epochs": [0], "head": ["conv"]},
     "dsh-density": {"alpha": [0], "n_iter": [0], "n_neighbors": [0]},
@@ -334,10 +334,9 @@ def loss(projected, rotation):
     return ((np.where(rotated > 0, 1, -1) - rotated) ** 2).sum()
 
 
-@pytest.mark.parametrize("n_bits", [1, 16, 48])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_itq_losses_never_rise(train, n_bits, seed):
-    method = ITQ(n_bits, random_state=seed).fit(train)
+@pytest.mark.parametrize("n_bits", [1, 16])
+def test_itq_losses_never_rise(train, n_bits):
+    method = ITQ(n_bits).fit(train)
     directions, rotation = rotation_of(method, train)
     final = loss((train - train.mean(axis=0)) @ directions, rotation)
     losses = [*method.losses_, final]
@@ -410,7 +409,9 @@ def score_on(sheet, method):
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_average_precision_on_digits_is_that_of_the_facts_sheet(sheet, make, n_bits, expected, spread):
-    seeds = [{"random_state": seed} for seed in range(5)] if "random_state" in make().get_params() else [{}]
+    seeds = (
+        [{"random_state": seed} for seed in range(5 if ALL else 2)] if "random_state" in make().get_params() else [{}]
+    )
     scores = [score_on(sheet, make(n_bits, **seed)) for seed in seeds]
     assert np.mean(scores) == pytest.approx(expected, abs=max(2 * spread, 0.0025))
 
@@ -476,7 +477,7 @@ def test_random_codes_are_the_same_on_every_machine():
     assert "".join(str(int(bit)) for bit in code[::-1]) == f"{int.from_bytes(digest, 'little'):016b}"
 
 
-@pytest.mark.parametrize("n_bits", [4, 5, 64, 100])
+@pytest.mark.parametrize("n_bits", [4, 100])
 def test_oracle_label_is_perfect(digits, n_bits):
     labels = digits.labels[:, None]
     codes = OracleLabel(n_bits).fit(labels[digits.train]).transform(labels)
@@ -493,7 +494,7 @@ def test_oracle_label_spells_the_index_of_the_class():
     np.testing.assert_array_equal(codes @ [1, 2, 4], [0, 2, 1, 2])
 
 
-@pytest.mark.parametrize(("n_classes", "needed"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (16, 4), (17, 5)])
+@pytest.mark.parametrize(("n_classes", "needed"), [(1, 1), (2, 1), (3, 2), (16, 4), (17, 5)])
 def test_oracle_label_needs_enough_bits_for_the_classes(tiny, n_classes, needed):
     dataset = tiny(labels=np.arange(40) % n_classes)
     assert OracleLabel(needed).refusal(dataset) is None
