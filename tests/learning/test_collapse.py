@@ -51,17 +51,6 @@ def test_outputs_that_are_not_finite_stop_any_method_with_the_likely_cause(name,
         fitted(example, name, learning_rate=1e12)
 
 
-def test_many_labels_of_few_items_are_no_collapse():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 6))
-    labels = np.zeros((40, 100), dtype=int)
-    labels[np.arange(40), np.arange(40) % 4] = 1
-    assert len(TALRAP(16, epochs=1).fit(X, labels).history_) == 1
-    many = rng.random((120, 300)) < 0.05
-    assert len(TALRAP(16, epochs=1).fit(rng.normal(size=(120, 6)), many.astype(int)).history_) == 1
-    assert len(TALRAP(4, epochs=1).fit(X[:3], np.arange(3)).history_) == 1
-
-
 def test_labels_that_many_items_share_are_no_collapse():
     """Forty kinds of items, each with several of 100 labels: fewer than 50 codes can be all there is to find."""
     rng = np.random.default_rng(0)

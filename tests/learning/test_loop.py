@@ -222,11 +222,6 @@ def test_steps_are_taken_with_the_rates_momentum_and_decay_that_parameters_say(o
         assert (group["params"], group["momentum"], group["weight_decay"]) == (2, 0.9, 0.003)
 
 
-def test_rates_stay_if_they_are_never_halved(optimizer_states, example):
-    fitted(example, epochs=3, halve_every=0, learning_rate=0.2)
-    assert {weights["lr"] for weights, _ in optimizer_states} == {0.2}
-
-
 def test_training_does_not_mind_how_pytorch_is_set_up(example):
     expected = fitted(example)
     torch.set_default_dtype(torch.float64)

@@ -175,10 +175,6 @@ def test_a_target_that_another_class_has_is_drawn_again(kind):
         assert len(np.unique(draw(38, 12, kind, seed), axis=0)) == 38
 
 
-def test_as_many_classes_as_codes_get_one_each():
-    assert len(set(map(tuple, draw(16, 4, "max-distance")))) == 16
-
-
 def test_an_item_has_the_majority_of_the_targets_of_its_classes_and_shared_bits_where_they_tie():
     targets = torch.tensor([[1, 1, -1, -1], [1, -1, 1, -1], [1, 1, 1, -1]]).double()
     tie_bits = torch.tensor([-1, 1, -1, 1]).double()

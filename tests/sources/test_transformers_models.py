@@ -165,20 +165,19 @@ def test_features_are_those_of_the_model_called_by_hand(models, compute, pooling
     )
 
 
-@four
-def test_preparing_twice_gives_the_same_bytes(models, compute, pooling, n_features, data, monkeypatch):
-    first = of_images(models(compute.__name__)).features.tobytes()
+def test_preparing_twice_gives_the_same_bytes(models, data, monkeypatch):
+    first = of_images(models("vit")).features.tobytes()
     shutil.rmtree(data)
     n_threads = torch.get_num_threads()
     try:
         torch.set_num_threads(n_threads + 1)
-        assert of_images(models(compute.__name__)).features.tobytes() == first
+        assert of_images(models("vit")).features.tobytes() == first
     finally:
         torch.set_num_threads(n_threads)
     assert len(list((data / "features").glob("hf-*.h5"))) == 1
     monkeypatch.setattr(Model, "of_batch", lambda *arguments: pytest.fail("computed again"))
-    monkeypatch.setattr(Model, "_try_out", lambda model: n_features)
-    assert of_images(models(compute.__name__)).features.tobytes() == first
+    monkeypatch.setattr(Model, "_try_out", lambda model: 16)
+    assert of_images(models("vit")).features.tobytes() == first
 
 
 def test_other_items_are_not_those_of_the_cache(models):
@@ -528,7 +527,7 @@ def test_code_of_the_hub_would_run_if_it_was_trusted(copy, tmp_path, monkeypatch
     assert (folder / "it-ran").exists()
 
 
-@pytest.mark.parametrize("kernel", ["them/kernel", "kernels-community/flash-attn", "flash_attention_2"])
+@pytest.mark.parametrize("kernel", ["them/kernel", "flash_attention_2"])
 def test_kernels_of_the_hub_are_not_run(copy, models, monkeypatch, kernel):
     from transformers.integrations import hub_kernels
 
@@ -658,21 +657,6 @@ def test_classes_of_features_of_a_folder_can_be_hidden(plugin, models, hashbench
     assert dataset.features_name.startswith("hf:vit@")
     shutil.rmtree(preparation.dataset_path("photos").parent)
     assert preparation.load_dataset(f"photos-unseen2-fold0:{kind}")[1] == "prepared"
-
-
-def test_models_in_folders_of_one_name_are_told_apart(plugin, models, hashbench, tmp_path):
-    plugin("photos", PHOTOS, "datasets", "Photos")
-    specs = []
-    for parent, family in (("a", "vit"), ("b", "dinov2")):
-        folder = shutil.copytree(models(family), tmp_path / parent / "net")
-        specs.append(f"photos:hf:{folder}")
-        command = ("prepare", "photos", "--features", f"hf:{folder}", "--device", "cpu")
-        assert hashbench(*command).exit_code == 0
-    datasets = [preparation.load_dataset(spec) for spec in specs]
-    assert [words for _, words in datasets] == ["", ""]
-    (a, _), (b, _) = datasets
-    assert a.features_name != b.features_name
-    assert a.fingerprint != b.fingerprint
 
 
 # ---------------------------------------------------------------- the hub

@@ -1,7 +1,6 @@
 import hashlib
 import io
 import tarfile
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -334,11 +333,6 @@ def test_features_are_the_same_bytes_on_any_number_of_threads(extractor, images,
     assert features[0] == features[1]
 
 
-def test_images_may_be_a_view_and_are_not_changed(extractor, images):
-    images.flags.writeable = False
-    assert np.array_equal(extractor(images[3::-1]), extractor(images[:4])[::-1])
-
-
 def test_cudnn_is_on_while_features_are_computed(extractor, images, monkeypatch):
     seen = []
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
@@ -441,13 +435,6 @@ def test_activations_are_cached_as_they_are_computed(weights, tmp_path, monkeypa
     np.testing.assert_array_equal(cached, computed)
 
 
-def test_blocks_make_no_difference(weights, tmp_path, monkeypatch):
-    whole = cut(weights).inputs(IMAGES)
-    monkeypatch.setattr(weights_module, "BLOCK", 4)
-    for folder in (None, tmp_path):
-        np.testing.assert_allclose(cut(weights).inputs(IMAGES, folder), whole, rtol=2e-3, atol=1e-3)
-
-
 def test_activations_of_other_weights_layers_or_images_have_their_own_file(weights, tmp_path):
     other = save_weights("squeezenet", tmp_path / "other.pth", seed=1)
     folder = tmp_path / "cache"
@@ -471,17 +458,6 @@ def test_kind_of_device_and_versions_decide_activations(weights, monkeypatch):
         monkeypatch.setattr(target, name, value)
         keys.add(part._key(IMAGES))
     assert len(keys) == 4
-
-
-def test_images_are_told_apart_without_a_copy_of_all(weights):
-    part, images = cut(weights), np.zeros((16 * weights_module.BLOCK, 8, 8, 6), np.uint8)[..., ::2]  # 1.5 MB
-    part._key(images[:1])
-    tracemalloc.start()
-    key = part._key(images)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < images.nbytes / 4
-    assert key == part._key(images.copy())
 
 
 def test_activations_beyond_float16_are_refused(weights, tmp_path):
