@@ -244,7 +244,7 @@ class LearnedHash(HashMethod):
             return {key: value for key, value in params.items() if key not in _OF_IMAGES}
         if not self._is_pretrained:
             del params["pretrained_multiplier"]
-        from hashbench.learning.image_network import weights_digest
+        from hashbench.sources.features.weights import weights_digest
 
         return {**params, "weights": weights_digest(self.backbone, self._weights_path)}
 

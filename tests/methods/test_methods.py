@@ -26,8 +26,6 @@ from hashbench.methods.sh import SH
 from hashbench.methods.sklsh import SKLSH
 from hashbench.methods.sph import SpH
 from hashbench.methods.talr_ap import TALRAP
-from hashbench.sources.leave_out import leave_out
-from hashbench.unseen import UnseenClasses
 
 LESS = {  # of what takes long, before a commit; `test_method_keeps_the_contract_at_its_defaults` does it all
     testing.check_codes_are_boolean_of_any_usual_length: {"lengths": (12, 64)},
@@ -255,23 +253,11 @@ def test_lsh_bits_differ_with_probability_angle_over_pi(angle):
     assert np.mean(differing) == pytest.approx(angle / np.pi, abs=0.0065)  # four standard deviations at most
 
 
-@pytest.mark.parametrize("factor", [1e-3, 0.5, 1000.0])
-def test_lsh_codes_do_not_change_when_items_move_away_from_the_mean(train, factor):
-    method = LSH(64).fit(train)
-    stretched = train.mean(axis=0) + factor * (train - train.mean(axis=0))
-    np.testing.assert_array_equal(method.transform(stretched), method.transform(train))
-
-
 def test_lsh_hyperplanes_pass_through_the_mean_of_the_training_items(train):
     method = LSH(256).fit(train)
     opposite = 2 * train.mean(axis=0) - train
     np.testing.assert_array_equal(method.transform(opposite), ~method.transform(train))
     assert not method.transform(method.mean_[None]).any()
-
-
-def test_lsh_seeds_differ(train):
-    first, second = (LSH(64, random_state=seed).fit(train).transform(train) for seed in (0, 1))
-    assert 0.2 < np.mean(first != second) < 0.8
 
 
 # ---------------------------------------------------------------- PCAH
@@ -295,11 +281,6 @@ def test_pcah_directions_have_their_largest_entry_positive(train):
     directions = PCAH(61).fit(train).projection_
     largest = directions[np.abs(directions).argmax(axis=0), np.arange(61)]
     assert (largest > 0).all()
-
-
-def test_pcah_longer_codes_start_with_the_shorter_ones(train):
-    longer, shorter = (PCAH(n_bits).fit(train).transform(train) for n_bits in (33, 32))
-    np.testing.assert_array_equal(longer[:, :32], shorter)
 
 
 @pytest.mark.parametrize("cls", [PCAH, PCARR, ITQ, IsoHash])
@@ -360,11 +341,6 @@ def test_itq_one_iteration_solves_the_procrustes_problem(train):
     symmetric = rotation.T @ projected.T @ signs  # symmetric and positive semidefinite only at the optimum
     np.testing.assert_allclose(symmetric, symmetric.T, rtol=1e-8, atol=1e-6)
     assert np.linalg.eigvalsh(symmetric).min() > -1e-6
-
-
-def test_itq_has_settled_after_its_default_iterations(train):
-    losses = ITQ(32, n_iter=52).fit(train).losses_
-    assert 1 - losses[51] / losses[50] < 1e-3
 
 
 # ---------------------------------------------------------------- scores on digits, as the facts sheet has them
@@ -512,11 +488,6 @@ def test_methods_that_learn_from_pairs_refuse_affinities_of_only_queries(tiny, r
     assert registry.get_method("lsh")(4).refusal(dataset) is None
 
 
-@pytest.mark.parametrize("rule", ["shared-labels", "distance", "explicit"])
-def test_oracle_label_refuses_datasets_without_single_labels(tiny, rule):
-    assert "tiny" in OracleLabel(16).refusal(tiny(rule))
-
-
 @pytest.mark.parametrize("n_bits", [3, 8])
 def test_oracle_label_gives_all_classes_it_was_fitted_without_one_code_that_no_other_has(n_bits):
     method = OracleLabel(n_bits).fit(np.array([[0], [5], [7], [8]]))
@@ -533,20 +504,3 @@ def test_oracle_label_needs_a_code_for_items_of_no_class_where_there_are_some(ti
     method = OracleLabel(2).fit(dataset.labels[dataset.train, None])
     with pytest.raises(Refusal, match="needs 3 bits"):
         method.transform(dataset.labels[:, None])
-
-
-@pytest.mark.parametrize(("database", "share"), [("unseen", 0), ("all", 0.7)])
-def test_oracle_label_is_perfect_on_seen_classes_and_knows_nothing_of_unseen_ones(digits, database, share):
-    dataset = leave_out(digits, UnseenClasses(3, 0, database, database))
-    method = OracleLabel(4).fit(dataset.labels[dataset.train, None])
-    codes = method.transform(dataset.labels[:, None])
-    is_seen = np.isin(dataset.labels[dataset.query], dataset.labels[dataset.train])
-    assert is_seen.mean() == pytest.approx(share)
-    scores = evaluate(codes[dataset.query], codes[dataset.database], dataset.affinity(), ["AP"]).scores["AP"]
-    assert (scores.low[is_seen] == 1).all()
-    of_unseen = dataset.labels[dataset.database][~np.isin(dataset.labels[dataset.database], method.classes_)]
-    for label in np.unique(of_unseen):
-        own = ~is_seen & (dataset.labels[dataset.query] == label)
-        n, others = len(of_unseen), ((of_unseen == label).sum() - 1) / (len(of_unseen) - 1)
-        in_one_tie = np.mean([(1 + before * others) / (before + 1) for before in range(n)])
-        np.testing.assert_allclose(scores.mean[own], in_one_tie)

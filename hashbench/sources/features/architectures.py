@@ -54,7 +54,7 @@ def _mean_over_space(maps: Tensor) -> Tensor:
 
 def _pieces(layers: nn.Sequential, *starts: int) -> list[nn.Sequential]:
     """Cut a sequence in front of each of ``starts``, of which the first is 0."""
-    return [layers[start:end] for start, end in pairwise([*starts, len(layers)])]
+    return [nn.Sequential(*[*layers][start:end]) for start, end in pairwise([*starts, len(layers)])]
 
 
 class Tower(Network):
@@ -74,8 +74,9 @@ class Tower(Network):
             if len(part) == 2:
                 self.features.append(nn.MaxPool2d(*part))
             else:
-                self.features.extend([nn.Conv2d(n_maps, *part), nn.ReLU(inplace=True)])
-                n_maps = part[0]
+                n_out, kernel, stride, padding = part
+                self.features.extend([nn.Conv2d(n_maps, n_out, kernel, stride, padding), nn.ReLU(inplace=True)])
+                n_maps = n_out
         self.avgpool = nn.AdaptiveAvgPool2d(side)
         self.classifier = nn.Sequential()
         for n_in in (n_maps * side**2, 4096):
