@@ -44,15 +44,6 @@ def test_planes_chosen_have_the_largest_entropies_of_all_neighbouring_pairs(trai
     assert min(entropies) >= max(rejected) - 1e-12
 
 
-def test_three_groups_are_cut_where_entropy_is_largest():
-    items = np.repeat([[0.0], [1.0], [10.0]], [10, 10, 1], axis=0)
-    method = DSHDensity(1, alpha=3, n_neighbors=1).fit(items)
-    assert sorted(method.masses_.tolist()) == [1, 10, 10]
-    assert method.thresholds_ / method.projection_[0] == pytest.approx(0.5)  # the plane: between 0 and 1
-    zero, *others = method.transform(np.array([[0.4], [0.6], [10.0], [1e6]])).ravel().tolist()
-    assert others == [not zero] * 3
-
-
 def test_planes_pass_midway_between_their_groups(train):
     method = DSHDensity(24).fit(train)
     at_centroids = method.project(method.centroids_)

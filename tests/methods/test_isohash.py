@@ -26,13 +26,6 @@ def test_deviations_of_the_variances_never_rise(train):
     assert deviations[-1] < 1e-9 * deviations[0]
 
 
-def test_deviations_are_those_at_the_start_of_each_step(train):
-    for n_iter in (1, 3):
-        variances = np.var(IsoHash(16, n_iter=n_iter).fit(train).project(train), axis=0)
-        deviation = np.linalg.norm(variances - variances.mean())
-        assert IsoHash(16, n_iter=n_iter + 1).fit(train).deviations_[-1] == pytest.approx(deviation, rel=1e-6)
-
-
 def test_very_unequal_variances_become_equal_too():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 8)) * 2.0 ** -np.arange(8) @ ortho_group.rvs(8, random_state=0)

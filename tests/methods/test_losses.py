@@ -56,15 +56,6 @@ def test_the_likelihood_of_many_pairs_and_its_gradient_are_those_of_all_at_once(
     torch.testing.assert_close(*(torch.autograd.grad(value, u)[0] for value in (loss, expected)))
 
 
-def test_dpsh_is_finite_at_extreme_inner_products_and_0_where_they_agree_with_the_labels():
-    u = torch.tensor([[200.0], [-200.0]])
-    cache = torch.tensor([[100.0], [-100.0]])  # theta = 10,000 or -10,000
-    agree, disagree = torch.eye(2, dtype=torch.bool), ~torch.eye(2, dtype=torch.bool)
-    assert float(dpsh_loss(u, cache, agree, eta=0.0)) == 0
-    assert float(dpsh_loss(u, cache, disagree, eta=0.0)) == pytest.approx(10_000)
-    assert torch.isfinite(gradient(lambda f: dpsh_loss(f, cache, disagree, eta=10.0), u)).all()
-
-
 def test_default_penalties_are_those_of_the_docstrings():
     outputs, classes = normal(12, 6), np.arange(12) % 3
     s = same_class(classes)

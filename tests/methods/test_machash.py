@@ -65,13 +65,6 @@ def test_the_best_functions_of_all_steps_are_used(labelled, kernel):
     assert two_step.losses_[0] == method.losses_[0] >= method.losses_.min()
 
 
-@pytest.mark.slow
-def test_kernel_functions_fit_better_than_linear_ones(labelled):
-    X, y = labelled[0][::3], labelled[1][::3]
-    linear, kernel = (MACHash(12, kernel=kernel, n_iter=1).fit(X, y).losses_.min() for kernel in ("linear", "rbf"))
-    assert kernel < linear
-
-
 def test_a_bit_that_all_items_share_is_a_constant(labelled):
     X = labelled[0][:60]
     codes = np.random.default_rng(0).choice([-1.0, 1.0], (60, 3))

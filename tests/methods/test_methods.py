@@ -272,11 +272,6 @@ def test_pcah_directions_are_orthonormal_and_uncorrelated_by_falling_variance(tr
     np.testing.assert_allclose(covariance - np.diag(variances), 0, atol=1e-9 * variances[0])
 
 
-def test_pcah_first_direction_has_the_largest_variance_of_all(train):
-    first = np.linalg.norm(train - train.mean(axis=0), ord=2) ** 2 / (len(train) - 1)
-    assert np.var(PCAH(1).fit(train).project(train), ddof=1) == pytest.approx(first)
-
-
 def test_pcah_directions_have_their_largest_entry_positive(train):
     directions = PCAH(61).fit(train).projection_
     largest = directions[np.abs(directions).argmax(axis=0), np.arange(61)]

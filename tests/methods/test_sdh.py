@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from hashbench.errors import HashbenchError, Refusal
+from hashbench.errors import Refusal
 from hashbench.methods.sdh import SDH, cyclic_sweep
 
 
@@ -59,12 +59,6 @@ def test_the_bandwidth_can_come_from_the_data(labelled):
     np.testing.assert_allclose(
         method.anchors_.features(X / np.linalg.norm(X, axis=1)[:, None]).mean(axis=0), 0, atol=1e-9
     )
-
-
-def test_labels_that_are_neither_classes_nor_multi_hot_are_refused(labelled):
-    X, y = labelled
-    with pytest.raises(HashbenchError, match="multi-hot"):
-        SDH(8).fit(X, np.stack([y, y], axis=1))
 
 
 def test_short_items_are_scaled_to_unit_length_too(labelled):

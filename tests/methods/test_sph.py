@@ -90,10 +90,6 @@ def test_codes_do_not_change_when_items_move_turn_or_stretch(cloud):
         np.testing.assert_array_equal(SpH(24).fit(moved).transform(moved), codes)
 
 
-def test_one_ball_needs_no_moves(cloud):
-    assert SpH(1).fit(cloud).n_iter_ == 1
-
-
 @pytest.mark.parametrize(
     "items",
     [np.random.default_rng(0).normal(size=(500, 1)), np.random.default_rng(0).normal(size=(20, 8)).repeat(50, axis=0)],

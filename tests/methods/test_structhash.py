@@ -7,7 +7,6 @@ from helpers.thoroughness import slow
 from hashbench.affinity import Explicit, SameLabel
 from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._ndcg_bound import Master, RankedList, worst_ranking, worst_rankings
-from hashbench.methods._quadratic import whitening
 from hashbench.methods._training_items import draw_rows
 from hashbench.methods.structhash import StructHash
 
@@ -103,13 +102,6 @@ def test_no_bit_is_another_one_again(labelled, fitted):
     codes = fitted.transform(labelled[0])
     same = (codes[:, :, None] == codes[:, None, :]).mean(axis=0)
     assert (np.abs(same - 0.5)[np.triu_indices(12, k=1)] < 0.5).all()
-
-
-def test_a_ridge_is_a_share_of_the_mean_diagonal():
-    features = np.random.default_rng(0).normal(size=(40, 6)) * np.arange(1, 7)
-    gram = features.T @ features
-    root = whitening(features, 0.5)
-    np.testing.assert_allclose(root @ root.T, gram + 0.5 * np.diag(gram).mean() * np.eye(6))
 
 
 def test_lists_ask_for_every_level(labelled):

@@ -178,12 +178,6 @@ def test_all_pairs_are_drawn_if_so_many_are_asked_for(rng):
     assert len(pairs.first) == 300 * 299 // 2
 
 
-def test_similar_matrix_compares_the_chosen_items():
-    labels = np.array([0, 1, 0, 1, 2])
-    similar = similar_matrix(KSH(), SameLabel(labels, labels), np.array([1, 3, 4]))
-    np.testing.assert_array_equal(similar, [[True, True, False], [True, True, False], [False, False, True]])
-
-
 def test_a_pair_has_the_higher_level_of_its_two_directions(rng):
     levels = rng.integers(0, 3, (40, 40)) * (rng.random((40, 40)) < 0.3)
     rows, either = np.arange(40), np.maximum(levels, levels.T)
@@ -242,28 +236,3 @@ def test_papers_settings_are_a_preset_that_learns(name):
     X = rng.normal(size=(60, 5)) + 3 * np.eye(5)[labels]
     codes = job.estimator.fit(X, labels).transform(X)
     assert evaluate(codes, codes, (labels, labels), ["AP"]).summary["AP"].mean > 0.9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "params", "worse"),
-    [
-        ("ksh", {"n_bits": 12, "n_anchors": 200}, [{"n_items": 200}, {"ridge": 1e-8}]),
-        (
-            "structhash",
-            {"n_bits": 8, "n_anchors": 150, "n_queries": 300, "n_cuts": 2},
-            [{"n_queries": 20}, {"n_items": 200}, {"ridge": 1e-8}],
-        ),
-    ],
-)
-def test_many_items_and_queries_and_a_ridge_generalise(name, params, worse, rng):
-    y = np.arange(1600) % 8
-    X = rng.normal(size=(1600, 30)) + 2 * np.eye(30)[y]
-    train, query, database = slice(0, 800), slice(800, 1000), slice(1000, 1600)
-
-    def score(changes):
-        method = registry.get_method(name)(**params | changes).fit(X[train], y[train])
-        codes = method.transform(X[query]), method.transform(X[database])
-        return evaluate(*codes, (y[query], y[database]), metrics=["AP"]).summary["AP"].mean
-
-    assert score({}) > max(map(score, worse)) + (0.02 if name == "ksh" else 0.03)
