@@ -93,6 +93,14 @@ def test_network_has_the_layers_and_the_number_of_features_that_the_registry_nam
     assert backbone.layers[0] == FIRST_LAYER
 
 
+@pytest.mark.parametrize(("name", "counts"), [("alexnet", [1] * 4), ("vgg16", [2, 2, 3, 3]), ("squeezenet", [1] * 8)])
+def test_layers_begin_with_their_convolutions(name, counts):
+    pieces = blank(name).layers()[: len(counts)]  # the last of convolutions is a function
+    has_weights = [[any(True for _ in part.parameters()) for part in piece] for piece in pieces]
+    assert all(parts[0] for parts in has_weights)
+    assert [*map(sum, has_weights)] == counts
+
+
 def test_most_networks_are_trained_end_to_end_and_all_pretrained_ones_are_kinds_of_features():
     assert list(TRAINABLE) == ["squeezenet", "alexnet", "vgg-f", "vgg16", "resnet18", "dsh-net"]
     assert list(KINDS) == ["pixels", "gist", *TRAINABLE[:-1], "resnet50", "hf:MODEL", "images"]
