@@ -4,9 +4,7 @@ base            the base class: parameters, front end, head; a method adds its l
 loop            the loop that trains all methods
 batch           the arguments of a loss
 classes         base classes of methods that learn from classes, or from a target code per class
-state           the state of training, and its checkpoint
-held_out        training items that are held out to choose the epoch
-collapse        detection of training that cannot recover
+state           the state of training, its checkpoint, and detection of training that cannot recover
 networks        heads and their initial weights, reproducible runs, augmented images
 image_network   a pretrained network before the head, trained end to end
 soft_histogram  the differentiable histogram of MIHash and TALR

@@ -18,8 +18,8 @@ from hashbench._typing import AnyArray, FloatArray
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError, Refusal, TrainingFailure, unknown_name
 from hashbench.learning.batch import Batch
-from hashbench.learning.collapse import Stopped, StoppedHead
 from hashbench.learning.loop import Items, Loss, Session, Settings, train
+from hashbench.learning.state import Stopped, StoppedHead
 from hashbench.method import HashMethod, Supervision, choice, real, setting, whole
 from hashbench.sources._torch import HOW_TO_INSTALL, find_device
 from hashbench.sources.features.backbones import FIRST_LAYER, TRAINABLE, get_backbone
@@ -244,7 +244,7 @@ class LearnedHash(HashMethod):
             return {key: value for key, value in params.items() if key not in _OF_IMAGES}
         if not self._is_pretrained:
             del params["pretrained_multiplier"]
-        from hashbench.learning.image_network import weights_digest
+        from hashbench.sources.features.weights import weights_digest
 
         return {**params, "weights": weights_digest(self.backbone, self._weights_path)}
 

@@ -9,26 +9,13 @@ from typing import Any
 import numpy as np
 
 from hashbench._typing import AnyArray, FloatArray
-from hashbench.learning.collapse import Stopped, StoppedHead
 from hashbench.learning.loop import Items, Loss, Session, Settings, train
 from hashbench.learning.networks import are_mirrored, augmented, moved, reproducible
-from hashbench.learning.state import Epoch
+from hashbench.learning.state import Epoch, Stopped, StoppedHead
 from hashbench.sources._tensors import Tensor, nn, torch
 from hashbench.sources._torch import find_device
-from hashbench.sources.features.activations import BLOCK, FrozenBelow
 from hashbench.sources.features.backbones import get_backbone
-from hashbench.sources.features.weights import Weights, drawn_weights, find_weights, in_batches, weights_digest
-
-__all__ = [
-    "ImageNetwork",
-    "network_state",
-    "project",
-    "read_extractor",
-    "restored",
-    "seen_in_training",
-    "train_head",
-    "weights_digest",
-]
+from hashbench.sources.features.weights import BLOCK, FrozenBelow, Weights, drawn_weights, find_weights, in_batches
 
 _PRETRAINED = "pretrained."  # prefix of the names of its parameters
 _TINY = 1e-6  # smallest norm to divide by, so that gradients are finite

@@ -11,9 +11,9 @@ import numpy as np
 from hashbench._typing import AnyArray, BoolArray, Progress, silent
 from hashbench.affinity import Affinity
 from hashbench.bits import pack
+from hashbench.errors import Refusal
 from hashbench.learning.batch import Batch
-from hashbench.learning.collapse import Stopped, count_kinds, stop_if_failed
-from hashbench.learning.state import Epoch, TrainingState
+from hashbench.learning.state import Epoch, Stopped, TrainingState, count_kinds, stop_if_failed
 from hashbench.sources._torch import find_device
 
 if TYPE_CHECKING:
@@ -121,9 +121,7 @@ def train(
     network.to(device)
     held_rows, train_rows = torch.arange(0), torch.arange(len(inputs))
     if settings.validation:
-        from hashbench.learning import held_out
-
-        held_rows, train_rows = held_out.split(settings.name, settings.validation, len(inputs), affinity, generator)
+        held_rows, train_rows = _split(settings.name, settings.validation, len(inputs), affinity, generator)
     groups = networks.parameter_groups(network, settings.bias_multiplier, settings.pretrained_multiplier)
     if loss.own is not None and any(True for _ in loss.own.to(device).parameters()):
         groups.append({"params": list(loss.own.parameters()), "multiplier": 1.0})
@@ -203,6 +201,26 @@ def train(
     return state
 
 
+def _split(
+    name: str, share: float, n_items: int, affinity: Affinity, generator: "Generator"
+) -> "tuple[Tensor, Tensor]":
+    """Draw the row numbers of the items to hold out and of those to learn from, each ascending."""
+    import torch
+
+    n_held = round(share * n_items)
+    if not n_held:
+        raise Refusal(f"{name} got validation={share} of n_samples={n_items} items, which is none. Raise it or use 0.")
+    drawn = torch.randperm(n_items, generator=generator).split_with_sizes([n_held, n_items - n_held])
+    held_rows, train_rows = (part.sort().values for part in drawn)
+    batches = np.array_split(held_rows.numpy(), -(-n_held // 256))
+    if not any(affinity.block(rows, train_rows.numpy()).any() for rows in batches):
+        raise Refusal(
+            f"{name} cannot choose an epoch: none of {n_held} items held out is relevant to another training "
+            "item. Leave validation out."
+        )
+    return held_rows, train_rows
+
+
 def _held_out_score(
     network: "nn.Module",
     inputs: "Tensor",
@@ -214,12 +232,12 @@ def _held_out_score(
     """Score the held-out items as queries to the others; NaN if there are none."""
     if not len(held_rows):
         return float("nan")
-    from hashbench.learning import held_out
+    from hashbench.scoring.problem import evaluate
 
     _settle(network, inputs, train_rows)
     held_codes, train_codes = _bits(network, inputs, held_rows), _bits(network, inputs, train_rows)
     of_held = affinity.part(held_rows.numpy(), train_rows.numpy())
-    return held_out.score(held_codes, train_codes, of_held, criterion)
+    return evaluate(held_codes, train_codes, of_held, [criterion], undefined="paper").summary[criterion].mean
 
 
 def _bound_step(groups: list[dict[str, Any]], learning_rate: float) -> None:

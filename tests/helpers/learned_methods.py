@@ -24,7 +24,7 @@ def average_precision(dataset, method):
 
 
 def fitted(example, name="talr-ap", **params):
-    return registry.get_method(name)(16, **{"epochs": 4, **params}).fit(*example)
+    return registry.get_method(name)(16, **{"epochs": 4, "n_hidden": 64, **params}).fit(*example)
 
 
 def same_network(first, second):

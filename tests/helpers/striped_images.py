@@ -6,7 +6,7 @@ import torch
 from hashbench import registry
 from hashbench.sources.features.backbones import BACKBONES
 
-SIZE = 40  # pixels that images are resized to
+SIZE = 32  # pixels that images are resized to
 
 
 def save_weights(name, path, seed=0):

@@ -34,11 +34,20 @@ QUICK = {
 }
 
 
+# Smaller still, where codes are not compared with pins.
+TINY = {
+    "fasthash": {"n_items": 40, "n_trees": 1},
+    "machash": {"n_items": 60, "n_similar": 10, "n_dissimilar": 10},
+    "structhash": {"n_items": 80, "n_queries": 10},
+    **{name: {"n_hidden": 32} for name in TRAINED},
+}
+
+
 def quick_method(name, monkeypatch):
-    """Return a method whose defaults are the quick settings."""
+    """Return a method whose defaults are the quickest settings."""
     cls = registry.get_method(name)
     defaults = cls.__init__.__kwdefaults__
-    for key, value in QUICK.get(name, {}).items():
+    for key, value in {**QUICK.get(name, {}), **TINY.get(name, {})}.items():
         assert key in defaults
         monkeypatch.setitem(defaults, key, value)
     return cls

@@ -81,13 +81,6 @@ def _bert():
     return BertModel(config, add_pooling_layer=False), _tokenizer()
 
 
-def _roberta():
-    from transformers import RobertaConfig, RobertaModel
-
-    config = RobertaConfig(**_sizes(vocab_size=len(_WORDS), max_position_embeddings=14, pad_token_id=0))
-    return RobertaModel(config, add_pooling_layer=False), _tokenizer()
-
-
 def _siglip():
     from transformers import SiglipConfig, SiglipModel
 
@@ -129,7 +122,6 @@ FAMILIES = {
     "clip": _clip,
     "clip-vision": _clip_vision,
     "bert": _bert,
-    "roberta": _roberta,
     "siglip": _siglip,
     "t5": _t5,
 }

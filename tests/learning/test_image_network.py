@@ -83,7 +83,7 @@ def test_rate_of_the_head_alone_is_halved_after_each_third_or_never(halve_every,
     assert seen[::2] == seen[1::2] == rates  # of two batches an epoch
 
 
-@pytest.mark.parametrize("name", ["talr-ap", "orthohash"])
+@pytest.mark.parametrize("name", ["talr-ap", *slow("orthohash")])
 def test_head_learns_alone_in_single_precision_and_leaves_pretrained_layers_alone(name, weights, few):
     """Only what both then learn is in bfloat16, and here that is nothing."""
     of_head, before = [], torch.load(weights, weights_only=True)
@@ -123,29 +123,18 @@ def test_what_follows_the_heads_epochs_draws_what_it_would_without(weights, few)
     np.testing.assert_allclose([one.loss for one in first.history_], [one.loss for one in plain.history_], rtol=1e-6)
 
 
-OTHERS = slow(*(name for name in LEARNED if name not in ("dtsh", "orthohash")))
+OTHERS = slow("bihalf", *(name for name in LEARNED if name != "orthohash"))
 
 
-@pytest.mark.parametrize("name", ["bihalf", "cibhash", "dtsh", "orthohash", *OTHERS])
-def test_pretrained_layers_of_any_method_learn_with_the_head(name, weights, striped):
-    method = make(weights, name, epochs=1, batch_size=20).fit(*striped)
+@pytest.mark.parametrize("name", ["cibhash", "orthohash", *OTHERS])
+def test_pretrained_layers_of_any_method_learn_with_the_head(name, weights, few):
+    method = make(weights, name, epochs=1, batch_size=16).fit(*few)
     before = torch.load(weights, weights_only=True)
     moved = {key: float((value - before[key]).abs().max()) for key, value in state(method.network_.pretrained).items()}
     assert moved["features.0.weight"] > 0
     assert moved["features.12.expand3x3.bias"] > 0
     assert moved["classifier.1.weight"] == 0  # the layer of class scores has no part in features
-    assert method.transform(striped[0]).shape == (40, 8)
-
-
-@pytest.mark.slow
-def test_fine_tuning_separates_what_random_features_do_not(weights, striped):
-    images, labels = striped
-
-    def loss(multiplier):
-        params = {"epochs": 5, "batch_size": 20, "head": "linear", "learning_rate": 0.003}
-        return make(weights, pretrained_multiplier=multiplier, **params).fit(images, labels).history_[-1].loss
-
-    assert loss(0.3) < loss(0) - 0.1
+    assert method.transform(few[0]).shape == (16, 8)
 
 
 def test_learning_rates_are_those_of_head_biases_and_pretrained_layers(weights):
@@ -220,11 +209,6 @@ def test_every_backbone_is_trained_without_dropout_and_with_the_statistics_of_th
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(method)).project(images[:2]), method.project(images[:2]))
 
 
-def test_small_images_are_enlarged_fourfold_by_default(weights, striped):
-    method = make(weights, image_size=0, epochs=1).fit(striped[0][:4], striped[1][:4])
-    assert method.network_.extractor.image_size == 64
-
-
 def test_grey_images_are_shown_in_three_channels(weights, few):
     grey, labels = few[0][..., :1], few[1]
     as_colour = make(weights).fit(grey.repeat(3, axis=3), labels)
@@ -288,13 +272,6 @@ def test_training_from_random_weights_that_fails_does_not_advise_on_pretrained_o
 
 
 IMAGES = torch.arange(6 * 16 * 24 * 3).reshape(6, 16, 24, 3)
-
-
-def test_images_are_unchanged_by_default():
-    generator = torch.Generator().manual_seed(0)
-    before = generator.get_state()
-    assert networks.augmented(IMAGES, "none", generator) is IMAGES
-    assert torch.equal(generator.get_state(), before)
 
 
 def test_about_every_second_image_is_mirrored():
@@ -434,32 +411,6 @@ def test_items_that_are_not_images_are_refused(change, weights, few, trained_onc
         trained_once.transform(change(few[0]))
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"weights": "absent.pth"}, "there is no file absent.pth"),
-        ({"backbone": "vgg-f", "weights": None}, "no published checksum"),
-        ({"image_size": 3}, "cannot take images of 3 x 3 pixels"),
-    ],
-)
-def test_weights_and_sizes_that_do_not_fit_are_refused(params, message, weights, striped):
-    with pytest.raises(HashbenchError, match=message):
-        make(weights, **params).fit(*striped)
-
-
-@pytest.mark.slow  # as test_loop.py shows of other networks
-def test_any_number_of_threads_gives_the_same_codes(weights, few):
-    n_threads = torch.get_num_threads()
-    projections = []
-    try:
-        for n in (1, 3):
-            torch.set_num_threads(n)
-            projections.append(make(weights).fit(*few).project(few[0]))
-    finally:
-        torch.set_num_threads(n_threads)
-    np.testing.assert_array_equal(*projections)
-
-
 def test_arrays_may_be_views_read_only_or_turned(weights, few, trained_once):
     images, labels = few
     expected = trained_once.project(images)
@@ -469,12 +420,6 @@ def test_arrays_may_be_views_read_only_or_turned(weights, few, trained_once):
     fixed.flags.writeable = False
     for same in (view, turned, fixed):
         np.testing.assert_array_equal(make(weights, epochs=1).fit(same, labels).project(same), expected)
-
-
-def test_equal_images_are_refused(weights, striped):
-    images, labels = striped
-    with pytest.raises(HashbenchError, match="needs training items that differ"):
-        make(weights).fit(np.repeat(images[:1], 40, axis=0), labels)
 
 
 @pytest.mark.parametrize(

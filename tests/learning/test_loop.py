@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import torch
 from helpers.learned_methods import (
-    FIRST,
     LEARNED,
     UNSUPERVISED,
     StoppedError,
@@ -27,22 +26,25 @@ from hashbench.learning.base import LearnedHash
 from hashbench.methods.talr_ap import TALRAP
 from hashbench.testing import example_dataset
 
+THREADED = ["dpsh", "dtsh", "mdsh", "talr-ndcg"]
 
-@pytest.mark.parametrize("name", [*FIRST, "mdsh", *slow(*(name for name in LEARNED if name not in (*FIRST, "mdsh")))])
+
+@pytest.mark.parametrize("name", [*THREADED, *slow(*(name for name in LEARNED if name not in THREADED))])
 def test_same_seed_gives_the_same_network_on_any_number_of_threads(name, example):
+    large = {"n_hidden": 1024, "epochs": 2}  # so that threads would share sums
     before, fills = torch.get_num_threads(), torch.utils.deterministic.fill_uninitialized_memory
     try:
         torch.set_num_threads(1)
-        first = fitted(example, name)
+        first = fitted(example, name, **large)
         torch.set_num_threads(2)
-        second = fitted(example, name)
+        second = fitted(example, name, **large)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
     assert not torch.are_deterministic_algorithms_enabled()
     assert torch.utils.deterministic.fill_uninitialized_memory == fills
     assert same_network(first, second)
-    assert not same_network(first, fitted(example, name, random_state=1))
+    assert not same_network(first, fitted(example, name, **large, random_state=1))
 
 
 def test_training_neither_reads_nor_moves_the_random_state_of_others(example):
@@ -167,7 +169,7 @@ def test_a_step_may_leave_out_parameters_of_the_loss(example):
 
 
 SMALL = {"wine": load_wine, "iris": load_iris, "breast cancer": load_breast_cancer}
-STEEP = ["dfh", "dpsh", "dsdh", "greedyhash"]  # most of whose trainings diverge without the bound
+STEEP = ["dpsh", "greedyhash"]  # two of those most of whose trainings diverge without the bound
 
 
 @pytest.mark.parametrize(
@@ -218,11 +220,6 @@ def test_steps_are_taken_with_the_rates_momentum_and_decay_that_parameters_say(o
     np.testing.assert_allclose(rates, np.repeat([0.2, 0.2, 0.1, 0.1, 0.05], 2)[:, None] * [1, 0.25])
     for group in np.ravel(optimizer_states):
         assert (group["params"], group["momentum"], group["weight_decay"]) == (2, 0.9, 0.003)
-
-
-def test_rates_stay_if_they_are_never_halved(optimizer_states, example):
-    fitted(example, epochs=3, halve_every=0, learning_rate=0.2)
-    assert {weights["lr"] for weights, _ in optimizer_states} == {0.2}
 
 
 def test_training_does_not_mind_how_pytorch_is_set_up(example):
@@ -309,7 +306,7 @@ def test_a_loss_may_have_labels_targets_parameters_and_hooks(example):
     assert method.epochs_ == [(0, 250, 250), (1, 250, 500), (2, 250, 750)]
     assert not torch.equal(method.own_.weight, method.start_)
     assert method.targets_.shape == (10, 16)
-    longer = Proxies(16, epochs=30, weight=0.1).fit(X, y)
+    longer = Proxies(16, epochs=30, n_hidden=64, weight=0.1).fit(X, y)
     assert (np.where(longer.transform(X), 1, -1) == longer.targets_[y]).mean() > 0.95
 
 

@@ -71,15 +71,6 @@ def test_whole_codes_are_counted_as_hamming_distances():
             np.testing.assert_array_equal(counted[item, level], np.bincount(at_level, minlength=12))
 
 
-def test_an_item_does_not_count_itself_whatever_its_level_to_itself():
-    codes, levels = normal(10, 8).tanh(), some_levels(10, 3)
-    changed = levels.clone().fill_diagonal_(2)
-    levels.fill_diagonal_(0)
-    np.testing.assert_array_equal(soft_histogram(codes, levels, 3, 8), soft_histogram(codes, changed, 3, 8))
-    alone = soft_histogram(codes[:1], levels[:1, :1], 3, 8)
-    assert not alone.any()
-
-
 def test_rounding_never_puts_a_pair_outside_its_own_row():
     codes = torch.full((4, 7), 1.0 + 1e-6)  # the inner product exceeds n_bits
     codes[3] = -codes[3]

@@ -14,12 +14,10 @@ from hashbench.learning.targets import KINDS, draw_targets, hadamard_matrix, ite
 from hashbench.methods.csq import CSQ
 from hashbench.methods.dsdh import DSDH
 
-ORDERS = [1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 44, 48, 64, 96, 128]
+ORDERS = [1, 2, 12, 20, 24, 40, 64]
 LEAST = {  # distance of max-distance codes, by classes and bits, as measured with one seed; others may be 1 less
-    10: {12: 6, 16: 8, 24: 11, 32: 16, 48: 23, 64: 32},
-    21: {12: 4, 32: 14},
+    10: {12: 6, 64: 32},
     80: {12: 3, 64: 26},
-    100: {12: 3, 32: 12, 64: 26},
 }
 
 
@@ -39,19 +37,19 @@ def test_hadamard_matrices_have_orthogonal_rows_and_begin_with_ones(order):
     assert (matrix[0] == 1).all()
 
 
-@pytest.mark.parametrize("order", [3, 6, 18, 28, 36])
+@pytest.mark.parametrize("order", [6, 28])
 def test_a_length_without_a_known_hadamard_matrix_is_refused_and_auto_takes_other_targets(order):
     with pytest.raises(Refusal, match=f"no Hadamard matrix .* for {order} bits.* targets=max-distance"):
         draw(2, order, "hadamard")
     assert draw(4, order).shape == (4, order)
 
 
-@pytest.mark.parametrize(("n_classes", "n_bits"), [(3, 8), (10, 12), (10, 16), (10, 32), (21, 32), (31, 32), (38, 64)])
+@pytest.mark.parametrize(("n_classes", "n_bits"), [(3, 8), (10, 12), (31, 32)])
 def test_hadamard_targets_differ_in_half_of_the_bits(n_classes, n_bits):
     assert set(distances(draw(n_classes, n_bits, "hadamard"))) == {n_bits // 2}
 
 
-@pytest.mark.parametrize(("n_classes", "n_bits"), [(32, 32), (33, 32), (64, 32), (24, 12)])
+@pytest.mark.parametrize(("n_classes", "n_bits"), [(32, 32), (33, 32), (24, 12)])
 def test_more_classes_than_rows_take_negatives(n_classes, n_bits):
     differing = distances(draw(n_classes, n_bits, "hadamard"))
     assert min(differing) == n_bits // 2
@@ -59,10 +57,9 @@ def test_more_classes_than_rows_take_negatives(n_classes, n_bits):
     assert differing.count(n_bits) == n_classes - n_bits
 
 
-@pytest.mark.parametrize(("n_classes", "n_bits"), [(10, 16), (10, 32), (10, 64), (21, 32), (38, 64), (100, 64)])
-@pytest.mark.parametrize("seed", range(3))
-def test_no_bit_of_hadamard_targets_is_constant_or_repeats_another(n_classes, n_bits, seed):
-    columns = draw(n_classes, n_bits, "hadamard", seed).T
+@pytest.mark.parametrize(("n_classes", "n_bits"), [(10, 16), (10, 64), (100, 64)])
+def test_no_bit_of_hadamard_targets_is_constant_or_repeats_another(n_classes, n_bits):
+    columns = draw(n_classes, n_bits, "hadamard").T
     assert not any(abs(int(one.sum())) == n_classes for one in columns)
     assert len({tuple(one * one[0]) for one in columns}) == n_bits
 
@@ -104,7 +101,7 @@ def pinned(targets):
         ((100, 12, "max-distance"), "ff5aaa48a5b3"),
         ((100, 64, "max-distance", 1), "933065a91938"),
         ((500, 128, "max-distance"), "34cc3de7e203"),
-        ((2500, 64, "max-distance"), "5a3190bc3a31"),
+        pytest.param((2500, 64, "max-distance"), "5a3190bc3a31", marks=pytest.mark.slow),
         ((300, 16, "balanced"), "e1432cd198ce"),
         ((1000, 32, "bernoulli", 1), "a9cbfe7182c6"),
         ((38, 64, "hadamard"), "82d390fc2349"),
@@ -114,14 +111,15 @@ def test_a_seed_gives_the_targets_that_results_were_made_with(parts, digest):
     assert pinned(draw(*parts)) == digest
 
 
-def test_drawing_targets_of_many_classes_is_reported_and_takes_seconds():
+def test_drawing_targets_of_many_classes_is_reported(monkeypatch):
+    monkeypatch.setattr(targets_module, "_MANY", 300)
     reports = []
-    targets = draw_targets(6000, 64, "max-distance", np.random.default_rng(0), lambda *what: reports.append(what))
-    assert reports[0] == ("drawing targets of 6,000 classes", 0, 0)
-    assert {(what, n_all) for what, _, n_all in reports[1:]} == {("targets of classes", 6000)}
+    targets = draw_targets(300, 64, "max-distance", np.random.default_rng(0), lambda *what: reports.append(what))
+    assert reports[0] == ("drawing targets of 300 classes", 0, 0)
+    assert {(what, n_all) for what, _, n_all in reports[1:]} == {("targets of classes", 300)}
     counts = [n_done for _, n_done, _ in reports[1:]]
     assert counts == sorted(counts)
-    assert counts[-1] == 6000
+    assert counts[-1] == 300
     assert least_distance(targets) >= 16
     assert least_distance(targets, enough=40) <= 40
 
@@ -129,7 +127,7 @@ def test_drawing_targets_of_many_classes_is_reported_and_takes_seconds():
 @pytest.mark.usefixtures("digits_data")
 def test_a_run_reports_that_it_draws_many_targets(hashbench, monkeypatch):
     monkeypatch.setattr(targets_module, "_MANY", 10)
-    options = ["--bits", 12, "--param", "targets=max-distance", "--param", "epochs=1"]
+    options = ["--bits", 12, "--param", "targets=max-distance", "--param", "epochs=1", "--param", "n_hidden=8"]
     result = hashbench("encode", "--method", "csq", *options)
     assert result.exit_code == 0
     assert result.stderr.startswith("drawing targets of 10 classes ...\n")
@@ -175,10 +173,6 @@ def test_two_classes_differ_in_all_bits():
 def test_a_target_that_another_class_has_is_drawn_again(kind):
     for seed in range(20):  # one in seven of such draws has two alike
         assert len(np.unique(draw(38, 12, kind, seed), axis=0)) == 38
-
-
-def test_as_many_classes_as_codes_get_one_each():
-    assert len(set(map(tuple, draw(16, 4, "max-distance")))) == 16
 
 
 def test_an_item_has_the_majority_of_the_targets_of_its_classes_and_shared_bits_where_they_tie():

@@ -16,10 +16,10 @@ from hashbench.learning import networks
 from hashbench.learning.batch import Batch
 from hashbench.learning.classes import mean_over_labelled
 from hashbench.learning.loop import Items
-from hashbench.methods._straight_through import cubic, similarity_gap, straight_through
+from hashbench.methods._straight_through import similarity_gap, straight_through
 from hashbench.methods.adsh import _pulls, adsh_loss, best_codes
 from hashbench.methods.bihalf import bihalf_loss, halves
-from hashbench.methods.cibhash import cibhash_loss, contrast, divergence
+from hashbench.methods.cibhash import cibhash_loss
 from hashbench.methods.csq import csq_loss
 from hashbench.methods.dch import dch_loss
 from hashbench.methods.dfh import dfh_loss, update_centres
@@ -85,15 +85,6 @@ def test_dpn_equals_a_loop_over_items_classes_and_bits():
     assert float(dpn_loss(u, targets, CLASSES, 1.5)) == pytest.approx(total / 5, abs=1e-12)
 
 
-def test_dpn_is_0_where_all_outputs_are_a_margin_beyond_and_votes_of_two_classes_cancel():
-    targets = signs(3, 4, seed=1)
-    assert float(dpn_loss(1.0 * targets, targets, torch.eye(3).double(), 1.0)) == 0
-    assert float(dpn_loss(0.99 * targets, targets, torch.eye(3).double(), 1.0)) > 0
-    opposite = torch.stack([targets[0], -targets[0]])
-    slope = gradient(lambda f: dpn_loss(f, opposite, torch.ones(1, 2).double(), 1.0), 0.1 * normal(1, 4))
-    assert not slope.any()
-
-
 def test_adapted_targets_of_dpn_are_the_majority_of_codes_and_stay_where_two_would_become_one():
     method, labels = registry.get_method("dpn")(3, adapt_every=2), np.array([0, 0, 0, 1, 1])
     own = method._begin(Items(torch.zeros(5, 2), SameLabel(labels, labels), labels), torch.Generator())
@@ -132,20 +123,9 @@ def test_orthohash_equals_a_loop(form):
     assert float(loss) == pytest.approx(total / 5, abs=1e-12)
 
 
-def test_orthohash_does_not_see_the_length_of_outputs_and_without_a_margin_both_forms_are_one():
-    u, targets = normal(6, 4), signs(3, 4, seed=1)
-    stretched = u * torch.arange(1, 7).double()[:, None]
-    plain = float(orthohash_loss(u, targets, CLASSES, 2.0, 0.2, "cosine"))
-    assert float(orthohash_loss(stretched, targets, CLASSES, 2.0, 0.2, "cosine")) == pytest.approx(plain, abs=1e-12)
-    forms = [float(orthohash_loss(u, targets, CLASSES, 2.0, 0.0, form)) for form in ("cosine", "arc")]
-    assert forms[0] == pytest.approx(forms[1], abs=1e-12)
-
-
-@pytest.mark.parametrize("head", ["mlp", "linear"])
-def test_batch_normalisation_becomes_part_of_the_last_layer(head):
+def test_batch_normalisation_becomes_part_of_the_last_layer():
     inputs = normal(50, 5)
-    n_hidden = 16 if head == "mlp" else 0
-    head = networks.make_head(5, 8, n_hidden, torch.Generator().manual_seed(0), normalise=True)
+    head = networks.make_head(5, 8, 16, torch.Generator().manual_seed(0), normalise=True)
     for _ in range(5):
         head(inputs)  # running statistics
     torch.nn.init.normal_(head[-1].weight)
@@ -157,15 +137,6 @@ def test_batch_normalisation_becomes_part_of_the_last_layer(head):
         folded = head(inputs)
     assert not any(isinstance(layer, torch.nn.BatchNorm1d) for layer in head)
     np.testing.assert_allclose(folded.numpy(), expected.numpy(), atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["orthohash", "mdsh"])
-def test_no_batch_normalisation_or_classifier_is_left_in_what_encodes(name):
-    X, y = normal(60, 5).numpy(), np.arange(60) % 3
-    method = registry.get_method(name)(8, epochs=2).fit(X, y)
-    assert [layer[0].shape for layer in method.layers_] == [(5, 1024), (1024, 8)]
-    bits = method.transform(X)
-    assert np.array_equal(bits[:1], method.transform(X[:1]))  # whatever the others are
 
 
 # ---------------------------------------------------------------- GreedyHash
@@ -189,13 +160,6 @@ def test_greedyhash_passes_the_gradient_of_the_codes_on_as_it_is():
     by_code = gradient(lambda b: -(shares * torch.log_softmax(b @ w.T, 1)).sum() / 5, codes)
     torch.testing.assert_close(gradient(lambda f: greedyhash_loss(f, w, CLASSES, 0.0), u), by_code, rtol=0, atol=1e-15)
     assert straight_through(1e20 * u).abs().eq(1).all()  # exact codes, whatever the outputs
-
-
-def test_the_cubic_term_is_0_at_codes_with_the_gradient_of_its_formula():
-    assert not cubic(signs(3, 4)).any()
-    u = 2 * normal(3, 4)
-    expected = 3 * (u.abs() - 1) * (u.abs() - 1).abs() * u.sign() / 12
-    torch.testing.assert_close(gradient(lambda f: cubic(f).mean(), u), expected)
 
 
 # ---------------------------------------------------------------- without labels
@@ -255,30 +219,15 @@ def test_cibhash_and_its_gradient_equal_loops():
     np.testing.assert_allclose(gradient(loss, views).flatten(0, 1).numpy(), slopes, rtol=0, atol=1e-12)
 
 
-def test_equal_views_have_no_divergence_and_codes_without_others_no_contrast():
-    u, v = normal(6, 4), normal(6, 4, seed=1)
-    assert float(divergence(u, u)) == pytest.approx(0, abs=1e-15)
-    assert float(gradient(lambda f: divergence(f, u), u).abs().max()) < 1e-15
-    assert float(divergence(u, v)) > 0
-    assert float(contrast(signs(2, 4), 0.3)) == 0
-    equal = torch.ones(10, 4).double()  # the other view is one of nine at the same cosine
-    assert float(contrast(equal, 0.3)) == pytest.approx(math.log(9))
-    corners = torch.tensor(list(itertools.product((-1.0, 1.0), repeat=2))).double()
-    total = math.exp(1 / 0.5) + 2 * (2 * 1 + math.exp(-1 / 0.5))  # cosines 1; in two views 0, 0 and -1
-    assert float(contrast(corners.repeat(2, 1), 0.5)) == pytest.approx(math.log(total) - 1 / 0.5)
-
-
 # ---------------------------------------------------------------- DCH
 
 
-def test_dch_equals_a_double_loop_and_the_papers_other_form():
+def test_dch_equals_a_double_loop():
     u, classes = normal(6, 4), [0, 0, 1, 2, 1, 0]
     costs = {True: [], False: []}
     for i, j in itertools.permutations(range(6), 2):
         d, similar = 2 * (1 - cosine(u[i], u[j])), classes[i] == classes[j]
-        cost = math.log(1 + d / 20) if similar else math.log(1 + 20 / d)
-        assert cost == pytest.approx(similar * math.log(d / 20) + math.log(1 + 20 / d))
-        costs[similar].append(cost)
+        costs[similar].append(math.log(1 + d / 20) if similar else math.log(1 + 20 / d))
     corner = torch.ones(4).double()
     quantisation = [math.log(1 + 2 * (1 - cosine(row.abs(), corner)) / 20) for row in u]
     expected = sum(np.mean(costs[kind]) for kind in costs) + 0.1 * np.mean(quantisation)
@@ -335,11 +284,6 @@ def test_mdsh_equals_a_loop():
     assert float(mdsh_loss(u, targets, CLASSES, 0.3)) == pytest.approx(total / 5, abs=1e-12)
 
 
-def test_mdsh_of_equal_cosines_is_that_of_equal_shares():
-    targets = torch.ones(10, 4).double()  # whatever the outputs, all are as near
-    assert float(mdsh_loss(normal(3, 4), targets, torch.eye(10).double()[:3], 0.0)) == pytest.approx(0.325, abs=5e-4)
-
-
 def test_the_attraction_of_mdsh_equals_a_loop():
     u, averages = normal(4, 3), normal(7, 3, seed=1)
     similar = normal(4, 7, seed=2) > 0
@@ -391,19 +335,14 @@ def test_a_class_that_the_batch_lacks_goes_where_the_others_are_not():
 # ---------------------------------------------------------------- DSDH
 
 
-def test_dsdh_and_its_gradient_equal_a_double_loop():
+def test_dsdh_equals_a_double_loop():
     u, cache, codes = normal(4, 5), normal(7, 5, seed=1), signs(4, 5, seed=2)
     similar = normal(4, 7, seed=3) > 0
-    loss, slope = 0.0, torch.zeros(4, 5).double()
+    loss = 3.0 * float((codes - u).square().sum())
     for i, j in itertools.product(range(4), range(7)):
         theta = float(u[i] @ cache[j]) / 2
         loss += softplus(theta) - float(similar[i, j]) * theta
-        slope[i] += (1 / (1 + math.exp(-theta)) - float(similar[i, j])) * cache[j] / 2
-    for i, k in itertools.product(range(4), range(5)):
-        loss += 3.0 * float(codes[i, k] - u[i, k]) ** 2
-        slope[i, k] += 2 * 3.0 * (u[i, k] - codes[i, k])
     assert float(dsdh_loss(u, cache, similar, codes, 3.0)) == pytest.approx(loss / 28, abs=1e-12)
-    torch.testing.assert_close(gradient(lambda f: dsdh_loss(f, cache, similar, codes, 3.0), u), slope / 28)
 
 
 def dsdh_objective(codes, outputs, classes, weights, mu, nu, eta):
@@ -415,13 +354,13 @@ def test_the_classifier_of_dsdh_is_the_best_one():
     codes, classes = signs(6, 4), CLASSES[:6]
     weights = ridge(codes, classes, 0.3)
     best = dsdh_objective(codes, codes, classes, weights, 2.0, 0.6, 1.0)
-    for seed in range(20):
+    for seed in range(3):
         near = weights + 1e-3 * normal(4, 3, seed=seed)
         assert dsdh_objective(codes, codes, classes, near, 2.0, 0.6, 1.0) > best
 
 
-@pytest.mark.parametrize("mu", [0.1, 50.0])
-def test_codes_of_dsdh_are_best_bit_by_bit(mu):
+def test_codes_of_dsdh_are_best_bit_by_bit():
+    mu = 3.0
     outputs, start, weights = normal(5, 3), signs(5, 3, seed=1), normal(3, 3, seed=2)
     classes = CLASSES[:5]  # single and several
     swept = start.clone()
@@ -433,21 +372,6 @@ def test_codes_of_dsdh_are_best_bit_by_bit(mu):
             choices.append(dsdh_objective(tried, outputs, classes, weights, mu, 0.1, 2.0))
         found = torch.cat([swept[:, : bit + 1], start[:, bit + 1 :]], dim=1)
         assert dsdh_objective(found, outputs, classes, weights, mu, 0.1, 2.0) == pytest.approx(min(choices))
-
-
-def test_updates_of_dsdh_never_raise_its_objective():
-    mu, nu, eta = 20.0, 0.1, 1.0
-    outputs, codes = 0.3 * normal(40, 6), signs(40, 6, seed=1)
-    classes = (normal(40, 4, seed=2) > 0.5).double()
-    values = []
-    for _ in range(6):
-        weights = ridge(codes, classes, nu / mu)
-        values.append(dsdh_objective(codes, outputs, classes, weights, mu, nu, eta))
-        update_codes(codes, outputs, classes, weights, eta / mu)
-        values.append(dsdh_objective(codes, outputs, classes, weights, mu, nu, eta))
-    assert (np.diff(values) <= 1e-9).all()
-    assert values[-1] < values[0]
-    assert codes.abs().eq(1).all()
 
 
 # ---------------------------------------------------------------- IDHN
@@ -475,17 +399,6 @@ def test_idhn_and_its_gradient_equal_the_authors_formula_over_pairs():
     torch.testing.assert_close(gradient(loss, u), gradient(by_loops, u))
 
 
-def test_idhn_of_one_class_per_item_is_the_likelihood_of_pairs_whatever_gamma_is():
-    u, classes = normal(6, 4), torch.eye(3).double()[[0, 1, 2, 0, 1, 0]]
-    d, labels = u / (1 + u.abs()), [0, 1, 2, 0, 1, 0]
-    costs = []
-    for i, j in itertools.permutations(range(6), 2):
-        x = 10 * float(d[i] @ d[j]) / 4
-        costs.append(softplus(-x) if labels[i] == labels[j] else softplus(x))
-    losses = [float(idhn_loss(u, classes, 10.0, gamma, 0.0)) for gamma in (0.1, 7.0)]
-    assert losses == pytest.approx([np.mean(costs)] * 2, abs=1e-12)
-
-
 # ---------------------------------------------------------------- ADSH
 
 
@@ -494,24 +407,15 @@ def zero_sum(similar):
     return similar.double() - (~similar).double() * float(similar.sum()) / max(int((~similar).sum()), 1)
 
 
-@pytest.mark.parametrize("n_items", [6, 1024, 2500])
-def test_adsh_and_its_gradient_equal_a_double_loop(n_items):
+@pytest.mark.parametrize(("n_items", "share"), [(6, 0.4), (6, 1), (2500, 0.4)])
+def test_adsh_and_its_gradient_are_those_of_all_pairs_at_once(n_items, share):
     u, codes = normal(4, 3).requires_grad_(), signs(n_items, 3, seed=1)
-    similar = normal(4, n_items, seed=2) > 0.3
-    s = zero_sum(similar)
-    total = 200 * sum((codes[i] - u[i].tanh()).square().sum() for i in range(4))
-    for i, j in itertools.product(range(4), range(n_items)):
-        total = total + (u[i].tanh() @ codes[j] - 3 * s[i, j]) ** 2
-    expected = total / (4 * n_items)
+    similar = torch.rand(4, n_items, generator=torch.Generator().manual_seed(2)) < share
+    of_pairs = (u.tanh() @ codes.T - 3 * zero_sum(similar)).square().sum()
+    expected = (of_pairs + 200 * (codes[:4] - u.tanh()).square().sum()) / (4 * n_items)
     loss = adsh_loss(u, codes, codes[:4], similar, 200.0)
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(*(torch.autograd.grad(value, u)[0] for value in (loss, expected)))
-
-
-def test_adsh_of_a_batch_whose_pairs_are_all_similar_is_finite():
-    u, codes = normal(4, 3), signs(6, 3, seed=1)
-    expected = (u.tanh() @ codes.T - 3).square().sum() / 24
-    assert float(adsh_loss(u, codes, codes[:4], torch.ones(4, 6) > 0, 0.0)) == pytest.approx(float(expected), abs=1e-10)
 
 
 def test_adsh_learns_nothing_from_codes_that_are_not_yet_found():
@@ -520,16 +424,15 @@ def test_adsh_learns_nothing_from_codes_that_are_not_yet_found():
     assert not slope.any()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_codes_of_adsh_are_best_column_by_column(seed):
+def test_codes_of_adsh_are_best_column_by_column():
     n_items, n_bits, gamma = 6, 3, 2.0
-    relaxed = torch.tanh(normal(n_items, n_bits, seed=seed))
+    relaxed = torch.tanh(normal(n_items, n_bits))
     s = zero_sum(torch.tensor(np.equal.outer(np.arange(6) % 2, np.arange(6) % 2)))
 
     def cost(codes):
         return float((relaxed @ codes.T - n_bits * s).square().sum() + gamma * (codes - relaxed).square().sum())
 
-    start = signs(n_items, n_bits, seed=seed + 10)
+    start = signs(n_items, n_bits, seed=10)
     pull = s.T @ relaxed
     for bit in range(n_bits):  # each column as the sweep meets it: those before it new, those behind it old
         swept = start.clone()
@@ -633,9 +536,8 @@ def test_dsdh_finds_its_codes_after_each_epoch_and_items_without_a_class_get_the
     np.testing.assert_array_equal(batch.own.codes[3], outputs[3].sign())
 
 
-@pytest.mark.parametrize("block", [3, 100])
-def test_what_pulls_codes_of_adsh_is_the_product_with_all_similarities(monkeypatch, block):
-    monkeypatch.setattr("hashbench.methods.adsh._BLOCK", block)
+def test_what_pulls_codes_of_adsh_is_the_product_with_all_similarities(monkeypatch):
+    monkeypatch.setattr("hashbench.methods.adsh._BLOCK", 3)
     method, batch = begun("adsh", normal(5, 4), LABELS)
     s = np.equal.outer(LABELS, LABELS).astype(float)
     s[s == 0] = -s.sum() / (s == 0).sum()
@@ -658,12 +560,6 @@ def test_proxies_of_hyp2_begin_as_those_of_the_authors_do():
     assert float(proxies.detach().std()) == pytest.approx((2 / 200) ** 0.5, rel=0.05)
 
 
-def test_bits_that_tie_are_of_both_values():
-    method, _ = begun("csq", normal(5, 64), LABELS)
-    assert {*method.tie_bits_} == {-1, 1}
-    assert abs(method.tie_bits_.sum()) < 40
-
-
 def test_losses_have_the_parameters_of_their_methods():
     outputs = normal(5, 4)
     classes = torch.eye(3).double()[LABELS]
@@ -678,11 +574,10 @@ def test_losses_have_the_parameters_of_their_methods():
         assert float(loss_of(name, outputs, LABELS)) == pytest.approx(float(value), abs=1e-12), name
 
 
-@pytest.mark.parametrize("dtype", [bool, np.uint8, np.uint16, np.uint32, np.uint64, np.int32])
-@pytest.mark.parametrize("name", ["csq", "hyp2"])
-def test_labels_may_be_of_any_whole_numbers(name, dtype):
-    X, y = normal(40, 5).float().numpy(), np.arange(40) % 2
-    fitted = [registry.get_method(name)(8, epochs=1).fit(X, labels) for labels in (y, y.astype(dtype))]
+@pytest.mark.parametrize("dtype", [bool, np.uint16, np.uint64])
+def test_labels_may_be_of_any_whole_numbers(dtype):
+    X, y = normal(20, 5).float().numpy(), np.arange(20) % 2
+    fitted = [registry.get_method("csq")(8, epochs=1, n_hidden=8).fit(X, labels) for labels in (y, y.astype(dtype))]
     np.testing.assert_array_equal(fitted[0].transform(X), fitted[1].transform(X))
 
 

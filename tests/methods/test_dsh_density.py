@@ -27,8 +27,7 @@ def neighbouring_pairs(centroids, n_neighbors):
     return pairs
 
 
-@pytest.mark.parametrize("n_bits", [12, 32])
-@pytest.mark.parametrize("n_neighbors", [1, 3, 5])
+@pytest.mark.parametrize(("n_bits", "n_neighbors"), [(12, 3), (32, 1), (32, 5)])
 @pytest.mark.filterwarnings("ignore:dsh-density pairs each")
 def test_planes_chosen_have_the_largest_entropies_of_all_neighbouring_pairs(train, n_bits, n_neighbors):
     method = DSHDensity(n_bits, n_neighbors=n_neighbors, random_state=1).fit(train)
@@ -45,15 +44,6 @@ def test_planes_chosen_have_the_largest_entropies_of_all_neighbouring_pairs(trai
     assert min(entropies) >= max(rejected) - 1e-12
 
 
-def test_three_groups_are_cut_where_entropy_is_largest():
-    items = np.repeat([[0.0], [1.0], [10.0]], [10, 10, 1], axis=0)
-    method = DSHDensity(1, alpha=3, n_neighbors=1).fit(items)
-    assert sorted(method.masses_.tolist()) == [1, 10, 10]
-    assert method.thresholds_ / method.projection_[0] == pytest.approx(0.5)  # the plane: between 0 and 1
-    zero, *others = method.transform(np.array([[0.4], [0.6], [10.0], [1e6]])).ravel().tolist()
-    assert others == [not zero] * 3
-
-
 def test_planes_pass_midway_between_their_groups(train):
     method = DSHDensity(24).fit(train)
     at_centroids = method.project(method.centroids_)
@@ -63,7 +53,7 @@ def test_planes_pass_midway_between_their_groups(train):
         assert at_centroids[j, bit] / length == pytest.approx(-length / 2)
 
 
-@pytest.mark.parametrize(("n_bits", "alpha", "n_groups"), [(16, 1.5, 24), (64, 1.5, 96), (3, 1.5, 5), (16, 2, 32)])
+@pytest.mark.parametrize(("n_bits", "alpha", "n_groups"), [(3, 1.5, 5), (16, 2, 32)])
 def test_groups_are_alpha_a_bit_and_hold_all_items(train, n_bits, alpha, n_groups):
     method = DSHDensity(n_bits, alpha=alpha).fit(train)
     assert len(method.centroids_) == n_groups
@@ -78,20 +68,12 @@ def test_groups_are_as_tight_as_those_of_another_k_means(train):
 
     def mean_loss(n_iter):
         return np.mean(
-            [loss(DSHDensity(16, n_iter=n_iter, random_state=seed).fit(train).centroids_) for seed in range(5)]
+            [loss(DSHDensity(16, n_iter=n_iter, random_state=seed).fit(train).centroids_) for seed in range(3)]
         )
 
-    peers = [KMeans(24, init="random", n_init=1, max_iter=3, random_state=seed).fit(train) for seed in range(5)]
+    peers = [KMeans(24, init="random", n_init=1, max_iter=3, random_state=seed).fit(train) for seed in range(3)]
     assert mean_loss(3) == pytest.approx(np.mean([loss(peer.cluster_centers_) for peer in peers]), rel=0.03)
     assert mean_loss(3) < 0.97 * mean_loss(1)
-
-
-def test_bits_are_about_as_balanced_as_their_groups(train):
-    method = DSHDensity(32).fit(train)
-    shares = (method.project(method.centroids_) > 0).T @ method.masses_ / 1000
-    means = method.transform(train).mean(axis=0)
-    assert np.abs(means - shares).mean() < 0.05
-    assert np.abs(means - 0.5).max() < 0.35
 
 
 def test_codes_do_not_change_when_items_move_or_come_in_another_order():

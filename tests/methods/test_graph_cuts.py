@@ -25,7 +25,7 @@ def random_problem(seed, n, share_similar):
     return pairs, couplings, rng.normal(size=n) * rng.choice([0.1, 1.0, 5.0]), rng
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(9))
 def test_a_block_of_similar_items_is_minimised_exactly(seed):
     n = 2 + seed % 9
     pairs, couplings, unary, rng = random_problem(seed, n, 1.0)
@@ -36,7 +36,7 @@ def test_a_block_of_similar_items_is_minimised_exactly(seed):
     assert energy_of(best, pairs, couplings, unary) == pytest.approx(lowest, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_energy_never_rises_and_mostly_ends_at_the_lowest(seed):
     pairs, couplings, unary, rng = random_problem(seed, 10, 0.6)
     energy = Energy(pairs, 10, rng)
@@ -51,7 +51,7 @@ def test_the_energy_never_rises_and_mostly_ends_at_the_lowest(seed):
     assert lowest - 1e-9 <= after <= energy_of(np.ones(10), pairs, couplings, unary)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_block_holds_a_dissimilar_pair_and_every_item_is_in_one(seed):
     pairs, _, _, rng = random_problem(seed, 30, 0.7)
     blocks = [set(block.items.tolist()) for block in Energy(pairs, 30, rng).blocks]
@@ -76,7 +76,7 @@ def test_items_without_pairs_follow_their_own_preference():
 
 
 def test_large_and_small_couplings_are_cut_alike():
-    for seed in range(20):
+    for seed in range(3):
         pairs, couplings, unary, _ = random_problem(seed, 9, 1.0)
         small, middle, large = (
             Energy(pairs, 9, np.random.default_rng(0)).lower(np.ones(9), couplings * scale, unary * scale, 1)

@@ -6,34 +6,24 @@ from hashbench.methods.isohash import IsoHash
 from hashbench.methods.pcah import PCAH
 
 
-@pytest.mark.parametrize("n_bits", [1, 2, 16, 61])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_bits_have_equal_variances(train, n_bits, seed):
-    variances = np.var(IsoHash(n_bits, random_state=seed).fit(train).project(train), axis=0)
+@pytest.mark.parametrize("n_bits", [1, 16, 61])
+def test_bits_have_equal_variances(train, n_bits):
+    variances = np.var(IsoHash(n_bits).fit(train).project(train), axis=0)
     total = np.linalg.svd(train - train.mean(axis=0), compute_uv=False)[:n_bits] ** 2 / len(train)
     np.testing.assert_allclose(variances, total.mean(), rtol=1e-9)
 
 
-@pytest.mark.parametrize("n_bits", [2, 16, 61])
-def test_bits_are_rotated_principal_components(train, n_bits):
-    directions, projection = (cls(n_bits).fit(train).projection_ for cls in (PCAH, IsoHash))
+def test_bits_are_rotated_principal_components(train):
+    directions, projection = (cls(16).fit(train).projection_ for cls in (PCAH, IsoHash))
     rotation = directions.T @ projection
-    np.testing.assert_allclose(rotation.T @ rotation, np.eye(n_bits), atol=1e-10)
+    np.testing.assert_allclose(rotation.T @ rotation, np.eye(16), atol=1e-10)
     np.testing.assert_allclose(directions @ rotation, projection, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_deviations_of_the_variances_never_rise(train, seed):
-    deviations = IsoHash(24, random_state=seed).fit(train).deviations_
+def test_deviations_of_the_variances_never_rise(train):
+    deviations = IsoHash(24).fit(train).deviations_
     assert (np.diff(deviations) <= 1e-9 * deviations[0]).all()
     assert deviations[-1] < 1e-9 * deviations[0]
-
-
-def test_deviations_are_those_at_the_start_of_each_step(train):
-    for n_iter in (1, 3):
-        variances = np.var(IsoHash(16, n_iter=n_iter).fit(train).project(train), axis=0)
-        deviation = np.linalg.norm(variances - variances.mean())
-        assert IsoHash(16, n_iter=n_iter + 1).fit(train).deviations_[-1] == pytest.approx(deviation, rel=1e-6)
 
 
 def test_very_unequal_variances_become_equal_too():
@@ -42,8 +32,3 @@ def test_very_unequal_variances_become_equal_too():
     variances = np.var(IsoHash(8, n_iter=300).fit(X).project(X), axis=0)
     assert np.ptp(np.var(X, axis=0)) > 0.1 * variances.mean()
     np.testing.assert_allclose(variances, variances.mean(), rtol=1e-6)
-
-
-def test_seeds_give_other_rotations_of_the_same_variances(train):
-    first, second = (IsoHash(16, random_state=seed).fit(train).transform(train) for seed in (0, 1))
-    assert 0.2 < np.mean(first != second) < 0.8

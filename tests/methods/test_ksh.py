@@ -46,15 +46,9 @@ def test_gradient_of_the_smooth_loss_is_that_of_differences(problem):
     assert error < 1e-3 * np.linalg.norm(smooth_loss(direction, features, matrix)[1])
 
 
-def test_bits_are_never_worse_than_the_spectral_start(labelled):
-    gains = KSH(16, n_anchors=100).fit(*labelled).gains_
-    assert (gains[:, 1] >= gains[:, 0]).all()
-    assert (gains[:, 1] > gains[:, 0]).any()
-
-
 def test_gains_account_for_the_fit_to_the_similarity(labelled):
-    X, y = labelled
-    method = KSH(12, n_anchors=100).fit(X, y)  # all 1,000 items are used
+    X, y = (part[::4] for part in labelled)
+    method = KSH(12, n_anchors=50).fit(X, y)  # all 250 items are used
     codes = np.where(method.transform(X), 1.0, -1.0)
     similarity = np.where(y[:, None] == y, 12.0, -12.0)
     gains, residual = [], similarity.copy()
@@ -65,16 +59,16 @@ def test_gains_account_for_the_fit_to_the_similarity(labelled):
     np.testing.assert_allclose(residual, similarity - codes @ codes.T)
     # ||R - h h^T||^2 = ||R||^2 - 2 h^T R h + n^2
     lost = (similarity**2).sum() - (residual**2).sum()
-    assert lost == pytest.approx(2 * np.sum(gains) - 12 * 1000**2)
+    assert lost == pytest.approx(2 * np.sum(gains) - 12 * 250**2)
     assert lost > 0
 
 
 def test_the_smooth_optimisation_fits_the_similarity_better(labelled):
-    X, y = labelled
+    X, y = (part[::4] for part in labelled)
     similarity = np.where(y[:, None] == y, 1.0, -1.0)
 
     def misfit(n_steps):
-        codes = np.where(KSH(12, n_anchors=100, n_steps=n_steps).fit(X, y).transform(X), 1.0, -1.0)
+        codes = np.where(KSH(12, n_anchors=50, n_steps=n_steps).fit(X, y).transform(X), 1.0, -1.0)
         return ((codes @ codes.T / 12 - similarity) ** 2).mean()
 
     assert misfit(20) < 0.9 * misfit(0)

@@ -34,21 +34,21 @@ def test_the_objective_is_that_of_the_paper(problem, beta):
     assert log_posterior(problem[0], everything, similar, beta) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("n_drawn", [1, 4, 12])
+@pytest.mark.parametrize("n_drawn", [1, 12])
 def test_updates_never_lower_the_objective_and_end_where_its_gradient_is_zero(n_drawn):
     rng = np.random.default_rng(1)
     factors, y, drawn = 3 * rng.normal(size=(12, 5)), np.arange(12) % 3, np.arange(n_drawn) * (12 // n_drawn)
     similar = similar_to(SameLabel(y, y), drawn)
-    values = [objective(factors, drawn, similar, 2.0)]
+    values = [log_posterior(factors, drawn, similar, 2.0)]
     for _ in range(400):
         update(factors, drawn, similar, 2.0)
-        values.append(objective(factors, drawn, similar, 2.0))
+        values.append(log_posterior(factors, drawn, similar, 2.0))
     assert (np.diff(values) >= -1e-9).all()
     assert values[-1] > values[0] + 1
     point, step = factors.ravel(), 1e-5
     for direction in np.eye(point.size):
         beyond, before = (
-            objective((point + sign * step * direction).reshape(12, 5), drawn, similar, 2.0) for sign in (1, -1)
+            log_posterior((point + sign * step * direction).reshape(12, 5), drawn, similar, 2.0) for sign in (1, -1)
         )
         assert (beyond - before) / (2 * step) == pytest.approx(0, abs=1e-4)
 
@@ -62,12 +62,6 @@ def test_a_step_of_one_item_maximises_the_quadratic_bound_of_the_paper(problem):
     bound = -sample.T @ sample / 8 - np.eye(5) / beta
     update(factors, drawn, similar, beta)
     np.testing.assert_allclose(factors[item], before - np.linalg.inv(bound) @ gradient)
-
-
-def test_each_iteration_raises_the_objective_of_its_pairs(labelled):
-    for n_sampled in (None, 100):
-        before, after = LFH(8, n_sampled=n_sampled, n_iter=10).fit(*labelled).log_posteriors_.T
-        assert (after > before).all()
 
 
 def test_with_all_items_the_objective_never_falls_from_one_iteration_to_the_next(labelled):
@@ -104,7 +98,7 @@ def test_a_pair_is_similar_if_it_is_in_either_direction():
 
 def test_memory_grows_with_the_number_of_items_only(monkeypatch):
     rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, (3000, 4))
+    labels = rng.integers(0, 2, (600, 4))
     shapes = []
     block = SharedLabels.block
 
@@ -114,6 +108,6 @@ def test_memory_grows_with_the_number_of_items_only(monkeypatch):
         return levels
 
     monkeypatch.setattr(SharedLabels, "block", spy)
-    LFH(4, n_iter=2, n_sampled=20).fit(rng.normal(size=(3000, 5)), SharedLabels(labels, labels))
+    LFH(4, n_iter=2, n_sampled=20).fit(rng.normal(size=(600, 5)), SharedLabels(labels, labels))
     assert shapes
-    assert max(shapes) == 20 * 3000
+    assert max(shapes) == 20 * 600

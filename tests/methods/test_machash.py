@@ -24,7 +24,7 @@ def penalised(codes, learnt, y, penalty):
     return (((codes @ codes.T) - wanted)[upper] ** 2).sum() + penalty * ((codes - learnt) ** 2).sum()
 
 
-@pytest.mark.parametrize("penalty", [0.0, 1.0, 30.0, 300.0])
+@pytest.mark.parametrize("penalty", [0.0, 300.0])
 def test_the_penalised_loss_never_rises(problem, penalty):
     y, pairs, energy, codes, learnt = problem
     before = penalised(codes, learnt, y, penalty)
@@ -63,18 +63,6 @@ def test_the_best_functions_of_all_steps_are_used(labelled, kernel):
     assert ((codes @ codes.T - wanted)[upper] ** 2).mean() == pytest.approx(method.losses_.min())
     two_step = MACHash(8, kernel=kernel, n_similar=200, n_dissimilar=200, n_iter=0).fit(X, y)
     assert two_step.losses_[0] == method.losses_[0] >= method.losses_.min()
-
-
-def test_alternating_lowers_the_loss_of_linear_functions(labelled):
-    losses = MACHash(12).fit(labelled[0][::3], labelled[1][::3]).losses_
-    assert losses.min() < losses[0]
-
-
-@pytest.mark.slow
-def test_kernel_functions_fit_better_than_linear_ones(labelled):
-    X, y = labelled[0][::3], labelled[1][::3]
-    linear, kernel = (MACHash(12, kernel=kernel, n_iter=1).fit(X, y).losses_.min() for kernel in ("linear", "rbf"))
-    assert kernel < linear
 
 
 def test_a_bit_that_all_items_share_is_a_constant(labelled):

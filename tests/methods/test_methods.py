@@ -2,9 +2,9 @@ import hashlib
 
 import numpy as np
 import pytest
-from helpers.learned_methods import EARLIER, FIRST
+from helpers.learned_methods import EARLIER
 from helpers.paths import built_in_methods
-from helpers.thoroughness import QUICK, TRAINED, quick_method, slow
+from helpers.thoroughness import ALL, TRAINED, quick_method, slow
 from sklearn.datasets import load_digits
 
 from hashbench import evaluate, registry, testing
@@ -26,11 +26,9 @@ from hashbench.methods.sh import SH
 from hashbench.methods.sklsh import SKLSH
 from hashbench.methods.sph import SpH
 from hashbench.methods.talr_ap import TALRAP
-from hashbench.sources.splits import leave_out
-from hashbench.unseen import UnseenClasses
 
 LESS = {  # of what takes long, before a commit; `test_method_keeps_the_contract_at_its_defaults` does it all
-    testing.check_codes_are_boolean_of_any_usual_length: {"lengths": (12, 24)},
+    testing.check_codes_are_boolean_of_any_usual_length: {"lengths": (12, 64)},
     testing.check_batches_encode_like_the_whole: {"sizes": (1, 64)},
 }
 ALIKE = tuple(name for name in TRAINED if name != "talr-ap")  # encode by the base that talr-ap shares with them
@@ -45,7 +43,7 @@ OF_ALL = (  # what each method decides for itself; the rest, others of the same 
     testing.check_keeps_what_it_learned,
     testing.check_refusal_is_a_sentence,
 )
-BESIDE = [name for name in TRAINED if name not in (*FIRST, "csq", "bihalf")]
+BESIDE = [name for name in TRAINED if name not in ("bihalf", "csq", "dpsh", "mihash", "talr-ap")]
 CHECKED = [(check, name) for check in testing.METHOD_CHECKS for name in built_in_methods()]
 LATER = [(check, name) for check, name in CHECKED if name in BESIDE and check not in OF_ALL]
 
@@ -53,12 +51,11 @@ LATER = [(check, name) for check, name in CHECKED if name in BESIDE and check no
 @pytest.mark.parametrize(("check", "name"), [*(case for case in CHECKED if case not in LATER), *slow(*LATER)])
 def test_method_keeps_the_contract(name, check, monkeypatch):
     if name not in OF_BASES.get(check, ()):
-        less = LESS.get(check, {}) if name in QUICK else {}
-        check(quick_method(name, monkeypatch), **less)
+        check(quick_method(name, monkeypatch), **LESS.get(check, {}))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", built_in_methods())
 @pytest.mark.parametrize("check", testing.METHOD_CHECKS, ids=lambda check: check.__name__)
 def test_method_keeps_the_contract_at_its_defaults(name, check):
     check(registry.get_method(name))
@@ -194,6 +191,7 @@ def test_conformance_suite_runs_the_checks_of_scikit_learn():
 
 
 OUT_OF_RANGE = {
+    "classifier-lsh": {"C": [0.0], "code": ["binary"]},
     "csq": {"learning_rate": [0], "scaling": ["minmax"], "validation": [0.9]},
     "dpsh": {"batch_size": [1], "device": ["tpu"], "epochs": [0], "head": ["conv"]},
     "dsh-density": {"alpha": [0], "n_iter": [0], "n_neighbors": [0]},
@@ -255,23 +253,11 @@ def test_lsh_bits_differ_with_probability_angle_over_pi(angle):
     assert np.mean(differing) == pytest.approx(angle / np.pi, abs=0.0065)  # four standard deviations at most
 
 
-@pytest.mark.parametrize("factor", [1e-3, 0.5, 1000.0])
-def test_lsh_codes_do_not_change_when_items_move_away_from_the_mean(train, factor):
-    method = LSH(64).fit(train)
-    stretched = train.mean(axis=0) + factor * (train - train.mean(axis=0))
-    np.testing.assert_array_equal(method.transform(stretched), method.transform(train))
-
-
 def test_lsh_hyperplanes_pass_through_the_mean_of_the_training_items(train):
     method = LSH(256).fit(train)
     opposite = 2 * train.mean(axis=0) - train
     np.testing.assert_array_equal(method.transform(opposite), ~method.transform(train))
     assert not method.transform(method.mean_[None]).any()
-
-
-def test_lsh_seeds_differ(train):
-    first, second = (LSH(64, random_state=seed).fit(train).transform(train) for seed in (0, 1))
-    assert 0.2 < np.mean(first != second) < 0.8
 
 
 # ---------------------------------------------------------------- PCAH
@@ -286,20 +272,10 @@ def test_pcah_directions_are_orthonormal_and_uncorrelated_by_falling_variance(tr
     np.testing.assert_allclose(covariance - np.diag(variances), 0, atol=1e-9 * variances[0])
 
 
-def test_pcah_first_direction_has_the_largest_variance_of_all(train):
-    first = np.linalg.norm(train - train.mean(axis=0), ord=2) ** 2 / (len(train) - 1)
-    assert np.var(PCAH(1).fit(train).project(train), ddof=1) == pytest.approx(first)
-
-
 def test_pcah_directions_have_their_largest_entry_positive(train):
     directions = PCAH(61).fit(train).projection_
     largest = directions[np.abs(directions).argmax(axis=0), np.arange(61)]
     assert (largest > 0).all()
-
-
-def test_pcah_longer_codes_start_with_the_shorter_ones(train):
-    longer, shorter = (PCAH(n_bits).fit(train).transform(train) for n_bits in (33, 32))
-    np.testing.assert_array_equal(longer[:, :32], shorter)
 
 
 @pytest.mark.parametrize("cls", [PCAH, PCARR, ITQ, IsoHash])
@@ -334,10 +310,9 @@ def loss(projected, rotation):
     return ((np.where(rotated > 0, 1, -1) - rotated) ** 2).sum()
 
 
-@pytest.mark.parametrize("n_bits", [1, 16, 48])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_itq_losses_never_rise(train, n_bits, seed):
-    method = ITQ(n_bits, random_state=seed).fit(train)
+@pytest.mark.parametrize("n_bits", [1, 16])
+def test_itq_losses_never_rise(train, n_bits):
+    method = ITQ(n_bits).fit(train)
     directions, rotation = rotation_of(method, train)
     final = loss((train - train.mean(axis=0)) @ directions, rotation)
     losses = [*method.losses_, final]
@@ -361,11 +336,6 @@ def test_itq_one_iteration_solves_the_procrustes_problem(train):
     symmetric = rotation.T @ projected.T @ signs  # symmetric and positive semidefinite only at the optimum
     np.testing.assert_allclose(symmetric, symmetric.T, rtol=1e-8, atol=1e-6)
     assert np.linalg.eigvalsh(symmetric).min() > -1e-6
-
-
-def test_itq_has_settled_after_its_default_iterations(train):
-    losses = ITQ(32, n_iter=52).fit(train).losses_
-    assert 1 - losses[51] / losses[50] < 1e-3
 
 
 # ---------------------------------------------------------------- scores on digits, as the facts sheet has them
@@ -410,7 +380,9 @@ def score_on(sheet, method):
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_average_precision_on_digits_is_that_of_the_facts_sheet(sheet, make, n_bits, expected, spread):
-    seeds = [{"random_state": seed} for seed in range(5)] if "random_state" in make().get_params() else [{}]
+    seeds = (
+        [{"random_state": seed} for seed in range(5 if ALL else 2)] if "random_state" in make().get_params() else [{}]
+    )
     scores = [score_on(sheet, make(n_bits, **seed)) for seed in seeds]
     assert np.mean(scores) == pytest.approx(expected, abs=max(2 * spread, 0.0025))
 
@@ -476,7 +448,7 @@ def test_random_codes_are_the_same_on_every_machine():
     assert "".join(str(int(bit)) for bit in code[::-1]) == f"{int.from_bytes(digest, 'little'):016b}"
 
 
-@pytest.mark.parametrize("n_bits", [4, 5, 64, 100])
+@pytest.mark.parametrize("n_bits", [4, 100])
 def test_oracle_label_is_perfect(digits, n_bits):
     labels = digits.labels[:, None]
     codes = OracleLabel(n_bits).fit(labels[digits.train]).transform(labels)
@@ -493,7 +465,7 @@ def test_oracle_label_spells_the_index_of_the_class():
     np.testing.assert_array_equal(codes @ [1, 2, 4], [0, 2, 1, 2])
 
 
-@pytest.mark.parametrize(("n_classes", "needed"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (16, 4), (17, 5)])
+@pytest.mark.parametrize(("n_classes", "needed"), [(1, 1), (2, 1), (3, 2), (16, 4), (17, 5)])
 def test_oracle_label_needs_enough_bits_for_the_classes(tiny, n_classes, needed):
     dataset = tiny(labels=np.arange(40) % n_classes)
     assert OracleLabel(needed).refusal(dataset) is None
@@ -509,11 +481,6 @@ def test_methods_that_learn_from_pairs_refuse_affinities_of_only_queries(tiny, r
     dataset = tiny(rule, **changes)
     assert "no affinity for them" in registry.get_method("ksh")(4).refusal(dataset)
     assert registry.get_method("lsh")(4).refusal(dataset) is None
-
-
-@pytest.mark.parametrize("rule", ["shared-labels", "distance", "explicit"])
-def test_oracle_label_refuses_datasets_without_single_labels(tiny, rule):
-    assert "tiny" in OracleLabel(16).refusal(tiny(rule))
 
 
 @pytest.mark.parametrize("n_bits", [3, 8])
@@ -532,20 +499,3 @@ def test_oracle_label_needs_a_code_for_items_of_no_class_where_there_are_some(ti
     method = OracleLabel(2).fit(dataset.labels[dataset.train, None])
     with pytest.raises(Refusal, match="needs 3 bits"):
         method.transform(dataset.labels[:, None])
-
-
-@pytest.mark.parametrize(("database", "share"), [("unseen", 0), ("all", 0.7)])
-def test_oracle_label_is_perfect_on_seen_classes_and_knows_nothing_of_unseen_ones(digits, database, share):
-    dataset = leave_out(digits, UnseenClasses(3, 0, database, database))
-    method = OracleLabel(4).fit(dataset.labels[dataset.train, None])
-    codes = method.transform(dataset.labels[:, None])
-    is_seen = np.isin(dataset.labels[dataset.query], dataset.labels[dataset.train])
-    assert is_seen.mean() == pytest.approx(share)
-    scores = evaluate(codes[dataset.query], codes[dataset.database], dataset.affinity(), ["AP"]).scores["AP"]
-    assert (scores.low[is_seen] == 1).all()
-    of_unseen = dataset.labels[dataset.database][~np.isin(dataset.labels[dataset.database], method.classes_)]
-    for label in np.unique(of_unseen):
-        own = ~is_seen & (dataset.labels[dataset.query] == label)
-        n, others = len(of_unseen), ((of_unseen == label).sum() - 1) / (len(of_unseen) - 1)
-        in_one_tie = np.mean([(1 + before * others) / (before + 1) for before in range(n)])
-        np.testing.assert_allclose(scores.mean[own], in_one_tie)

@@ -53,7 +53,7 @@ def over_all_orders(score, ties):
     return oracles.over_orders(score, distances, levels)[0]
 
 
-def soft_rows(n_rows=3000, n_bins=17, seed=0):
+def soft_rows(n_rows=1000, n_bins=17, seed=0):
     """Soft histograms with bins of exactly 0 and 1, next to nothing, nearly 1, and anything else."""
     rng = np.random.default_rng(seed)
     special = rng.choice([0.0, 1e-9, 1e-5, 1 - 1e-5, 1.0, 1 + 1e-5, -1], (n_rows, n_bins))
@@ -65,13 +65,13 @@ def soft_rows(n_rows=3000, n_bins=17, seed=0):
 # ---------------------------------------------------------------- MIHash
 
 
-def random_histograms(n_rows=200, n_bins=13, seed=0):
+def random_histograms(n_rows=40, n_bins=13, seed=0):
     rng = np.random.default_rng(seed)
     counts = rng.poisson(rng.choice([0.1, 1, 5], (n_rows, 1, 1)), (n_rows, 2, n_bins))
     return torch.tensor(counts, dtype=torch.float64)
 
 
-def test_mutual_information_equals_its_other_forms_by_scipy():
+def test_mutual_information_is_that_of_scipys_entropies():
     histograms = random_histograms()
     for histogram, information in zip(histograms.numpy(), mutual_information(histograms), strict=True):
         if (histogram.sum(axis=1) == 0).any():
@@ -80,30 +80,11 @@ def test_mutual_information_equals_its_other_forms_by_scipy():
         joint = histogram / histogram.sum()
         of_class, of_distance = joint.sum(axis=1), joint.sum(axis=0)
         by_joint = entropy(of_class, base=2) + entropy(of_distance, base=2) - entropy(joint.ravel(), base=2)
-        given_distance = sum(p * entropy(joint[:, d] / p, base=2) for d, p in enumerate(of_distance) if p > 0)
         assert float(information) == pytest.approx(by_joint, abs=1e-9)
-        assert float(information) == pytest.approx(entropy(of_class, base=2) - given_distance, abs=1e-9)
-        assert -1e-12 <= float(information) <= min(entropy(of_class, base=2), math.log2(13)) + 1e-12
 
 
-def test_mutual_information_does_not_change_when_relevant_and_irrelevant_swap():
-    histograms = random_histograms()
-    swapped = mutual_information(histograms.flip(1))
-    np.testing.assert_allclose(swapped.numpy(), mutual_information(histograms).numpy(), atol=1e-12)
-
-
-def test_disjoint_distances_have_all_information_and_equal_ones_none():
-    disjoint = double([3, 1, 0, 0, 0, 0, 2, 2]).view(1, 2, 4)
-    assert float(mutual_information(disjoint)) == pytest.approx(1)
-    equal = double([3, 1, 0, 0, 6, 2, 0, 0]).view(1, 2, 4)
-    assert float(mutual_information(equal)) == pytest.approx(0, abs=1e-9)
-    one_class = double([3, 1, 0, 0, 0, 0, 0, 0]).view(1, 2, 4)
-    assert float(mutual_information(one_class)) == 0
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_gradient_is_finite_with_empty_bins_and_empty_classes(dtype):
-    histograms = random_histograms().to(dtype).requires_grad_()
+def test_gradient_is_finite_with_empty_bins_and_empty_classes():
+    histograms = random_histograms().requires_grad_()
     assert (histograms == 0).any(dim=2).any()
     assert (histograms.sum(dim=2) == 0).any()
     mutual_information(histograms).sum().backward()
@@ -142,24 +123,6 @@ def test_simplified_ap_is_between_0_and_1_and_near_the_exact_one(ties):
     assert is_clean == (simplified > 1 - 1e-9)
 
 
-@given(large_ties)
-def test_the_sign_of_the_error_of_simplified_ap_follows_from_densities(ties):
-    before = rel_before = 0
-    signs = set()
-    for n_rel, n_irr in ties:
-        if n_rel:
-            size = n_rel + n_irr
-            ahead = (rel_before + 1) / (before + 1)
-            density = (n_rel - 1) / (size - 1) if size > 1 else ahead
-            signs.add(np.sign(density - ahead))
-        before, rel_before = before + n_rel + n_irr, rel_before + n_rel
-    error = float(simplified_ap(*sizes(ties))) - exact_ap(ties)
-    if 1 not in signs:
-        assert error <= 1e-12
-    if -1 not in signs:
-        assert error >= -1e-12
-
-
 def test_extreme_error_is_attained():
     ties = [(1, 4)]
     assert exact_ap(ties) == pytest.approx(0.45666667)
@@ -195,17 +158,6 @@ def test_full_ap_of_only_relevant_items_is_1():
     np.testing.assert_allclose(full_ap(size, size).numpy(), 1, atol=1e-8)
 
 
-def test_a_collapsed_code_scores_near_the_base_rate():
-    for n_items, expected in ((1000, 0.1058), (5000, 0.1015)):
-        n_rel = n_items // 10
-        density = (n_rel - 1) / (n_items - 1)
-        ranks = np.arange(1, n_items + 1)
-        by_hand = np.mean((1 + (ranks - 1) * density) / ranks)
-        score = float(full_ap(double([n_items]), double([n_rel])))
-        assert score == pytest.approx(by_hand, abs=1e-10)
-        assert score == pytest.approx(expected, abs=5e-5)
-
-
 # ---------------------------------------------------------------- TALR-NDCG
 
 
@@ -233,13 +185,6 @@ def test_without_ties_both_relaxations_are_ordinary_dcg():
     expected = 3 / math.log2(2) + 7 / math.log2(4) + 1 / math.log2(5)
     assert float(simplified_dcg(size, gain)) == pytest.approx(expected, abs=1e-12)
     assert float(full_dcg(size, gain)) == pytest.approx(expected, abs=1e-12)
-
-
-def test_simplified_dcg_falls_short_most_in_a_first_tie_of_19():
-    shares = [float(simplified_dcg(double([n]), double([1.0]))) / exact_dcg([n], [1.0]) for n in range(1, 60)]
-    assert shares[0] == pytest.approx(1)
-    assert int(np.argmin(shares)) + 1 == 19
-    assert min(shares) == pytest.approx(0.806, abs=5e-4)
 
 
 @given(small_ties.filter(lambda ties: max(map(sum, ties)) <= 4 and sum(map(sum, ties)) <= 8))
@@ -290,30 +235,6 @@ def test_ndcg_of_whole_codes_is_that_over_all_orders_without_the_item_itself():
         assert float(scores[item]) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("levels", "is_ideal"), [([9, 5, 5, 2, 0], True), ([9, 5, 2, 5, 0], False), ([9, 5, 5, 0, 2], False)]
-)
-def test_ndcg_is_1_where_gains_never_rise_with_distance_and_no_tie_mixes_levels(levels, is_ideal):
-    bits = [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 1]]  # distances 0, 0, 1, 2 from the first
-    matrix = np.tile(levels, (5, 1))
-    score = float(ndcg_of(matrix, saturated(bits), relaxation="full")[0])
-    assert (score == pytest.approx(1, abs=1e-12)) == is_ideal
-    assert score <= 1 + 1e-12
-
-
-def test_binary_levels_give_the_histogram_of_talr_ap(monkeypatch):
-    histograms = []
-
-    def note(*args):
-        histograms.append(soft_histogram(*args))
-        return histograms[-1]
-
-    monkeypatch.setattr("hashbench.learning.soft_histogram.soft_histogram", note)
-    for name in ("talr-ap", "talr-ndcg"):
-        loss_of(name, normal(12, 6), np.arange(12) % 3)
-    np.testing.assert_array_equal(*histograms)
-
-
 def test_levels_that_do_not_occur_change_nothing():
     levels = np.random.default_rng(0).choice([0, 1, 3], (8, 8))
     more = np.pad(levels, ((0, 1), (0, 1)), constant_values=2)
@@ -333,7 +254,7 @@ def test_queries_without_relevant_items_count_as_0_in_the_mean(name):
 
 @pytest.mark.parametrize(
     ("n_bits", "n_bins", "counted"),
-    [(8, 3, 3), (8, 0, 8), (40, 0, 40), (4, None, 4), (12, None, 8), (24, None, 12), (48, None, 16)],
+    [(8, 3, 3), (40, 0, 40), (12, None, 8), (48, None, 16)],
 )
 def test_methods_count_distances_in_as_many_bins_as_asked_or_in_few(n_bits, n_bins, counted):
     outputs, classes = normal(9, n_bits), np.arange(9) % 3

@@ -1,4 +1,4 @@
-from itertools import combinations_with_replacement, permutations
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -7,14 +7,13 @@ from helpers.thoroughness import slow
 from hashbench.affinity import Explicit, SameLabel
 from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._ndcg_bound import Master, RankedList, worst_ranking, worst_rankings
-from hashbench.methods._quadratic import whitening
 from hashbench.methods._training_items import draw_rows
 from hashbench.methods.structhash import StructHash
 
 
 @pytest.fixture(scope="module")
 def fitted(labelled):
-    return StructHash(24, n_anchors=100, n_queries=100).fit(*labelled)
+    return StructHash(12, n_anchors=40, n_queries=40).fit(*(part[::4] for part in labelled))
 
 
 def value_of(order, scores, n_relevant):
@@ -26,8 +25,11 @@ def value_of(order, scores, n_relevant):
     return 1 - gain / ideal - 2 / (p * q) * sum(scores[item] - scores[other] for item, other in above)
 
 
-@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize(("seed", "sizes"), [(0, (2, 4)), (1, (3, 3)), *slow(*((seed, (3, 4)) for seed in range(8)))])
+@pytest.mark.parametrize("scale", [0.1, 5.0])
+@pytest.mark.parametrize(
+    ("seed", "sizes"),
+    [(0, (2, 4)), (1, (3, 3)), (2, (1, 3)), (3, (3, 1)), *slow(*((seed, (3, 4)) for seed in range(8)))],
+)
 def test_the_worst_ranking_is_the_worst_of_all(seed, sizes, scale):
     rng = np.random.default_rng(seed)
     relevant, irrelevant = (-np.sort(rng.normal(size=n) * scale) for n in sizes)
@@ -35,31 +37,6 @@ def test_the_worst_ranking_is_the_worst_of_all(seed, sizes, scale):
     scores = np.concatenate([relevant, irrelevant])
     best = max(value_of(order, scores, sizes[0]) for order in permutations(range(sum(sizes))))
     assert loss - of_relevant @ relevant - of_irrelevant @ irrelevant == pytest.approx(best)
-
-
-@pytest.mark.parametrize("sizes", [(1, 1), (1, 6), (5, 1), (4, 5)])
-def test_margins_compare_relevant_with_irrelevant_items(sizes):
-    rng = np.random.default_rng(0)
-    relevant, irrelevant = (-np.sort(rng.normal(size=n)) for n in sizes)
-    loss, of_relevant, of_irrelevant = worst_ranking(relevant, irrelevant)
-    assert of_relevant.sum() + of_irrelevant.sum() == pytest.approx(0)
-    assert (of_relevant >= 0).all()
-    assert (of_irrelevant <= 0).all()
-    assert 0 <= loss < 1
-    best = max(
-        1
-        - sum(1 / np.log2(j + n + 2) for j, n in enumerate(above)) / sum(1 / np.log2(j + 2) for j in range(sizes[0]))
-        - 2 / (sizes[0] * sizes[1]) * sum(n * relevant[j] - irrelevant[:n].sum() for j, n in enumerate(above))
-        for above in combinations_with_replacement(range(sizes[1] + 1), sizes[0])
-    )
-    assert loss - of_relevant @ relevant - of_irrelevant @ irrelevant == pytest.approx(best)
-
-
-def test_a_wide_margin_leaves_no_loss():
-    loss, of_relevant, of_irrelevant = worst_ranking(np.full(3, 100.0), np.zeros(4))
-    assert loss == pytest.approx(0)
-    assert not of_relevant.any()
-    assert not of_irrelevant.any()
 
 
 def test_tied_items_are_placed_worst():
@@ -107,9 +84,9 @@ def test_duals_close_the_gap_of_the_master_and_weigh_its_rankings():
 
 def test_weighted_distances_do_not_depend_on_the_order_of_bits(fitted):
     rng = np.random.default_rng(0)
-    signs, weights = rng.choice([-1.0, 1.0], (50, 24)), fitted.bit_weights_
-    assert np.count_nonzero(weights) > 10
-    sums = {tuple(sum(signs[:, bit] * weights[bit] for bit in rng.permutation(24))) for _ in range(20)}
+    signs, weights = rng.choice([-1.0, 1.0], (50, 12)), fitted.bit_weights_
+    assert np.count_nonzero(weights) > 5
+    sums = {tuple(sum(signs[:, bit] * weights[bit] for bit in rng.permutation(12))) for _ in range(20)}
     assert len(sums) == 1  # to the last digit, so that items of one code tie
 
 
@@ -124,14 +101,7 @@ def test_the_bound_never_rises_as_bits_are_added_and_cuts_are_made_to_the_end(la
 def test_no_bit_is_another_one_again(labelled, fitted):
     codes = fitted.transform(labelled[0])
     same = (codes[:, :, None] == codes[:, None, :]).mean(axis=0)
-    assert (np.abs(same - 0.5)[np.triu_indices(24, k=1)] < 0.5).all()
-
-
-def test_a_ridge_is_a_share_of_the_mean_diagonal():
-    features = np.random.default_rng(0).normal(size=(40, 6)) * np.arange(1, 7)
-    gram = features.T @ features
-    root = whitening(features, 0.5)
-    np.testing.assert_allclose(root @ root.T, gram + 0.5 * np.diag(gram).mean() * np.eye(6))
+    assert (np.abs(same - 0.5)[np.triu_indices(12, k=1)] < 0.5).all()
 
 
 def test_lists_ask_for_every_level(labelled):
@@ -145,12 +115,6 @@ def test_lists_ask_for_every_level(labelled):
         assert lowest == highest + 1
         asked.append(lowest)
     assert (np.bincount(asked, minlength=4)[1:] > 40).all()
-
-
-def test_weights_of_bits_are_there_for_who_wants_them(fitted):
-    assert fitted.bit_weights_.shape == (24,)
-    assert (fitted.bit_weights_ >= 0).all()
-    assert (fitted.bit_weights_ > 0).any()
 
 
 def test_the_first_bit_promises_the_gain_of_the_first_rankings(labelled):

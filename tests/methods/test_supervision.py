@@ -44,7 +44,7 @@ def test_labels_however_named_and_their_affinity_teach_the_same(name, classes):
     X, y = classes
     codes = make(name, 4).fit(X, y).transform(X)
     affinities = [SameLabel(y, y)] if name in FROM_PAIRS else []
-    for supervision in (np.array(["a", "b", "c"])[y], np.array([7, -2, 0])[y], np.eye(3)[y], *affinities):
+    for supervision in (np.array(["b", "c", "a"])[y], np.eye(3)[y], *affinities):
         np.testing.assert_array_equal(make(name, 4).fit(X, supervision).transform(X), codes)
 
 
@@ -121,7 +121,7 @@ def test_duplicates_and_constant_features_do_no_harm(name, classes):
 @pytest.mark.parametrize("offset", [1.7e9, *slow(1e12)])
 def test_a_large_constant_feature_does_no_harm(name, params, offset, digits):
     """Such as a time: distances must not drown in its square."""
-    X, y = digits.features[digits.train].astype(np.float64)[:400], digits.labels[digits.train][:400]
+    X, y = digits.features[digits.train].astype(np.float64)[:200], digits.labels[digits.train][:200]
     moved = np.column_stack([X, np.full(len(X), offset)])
     same = y[:, None] == y
     contrast = []
@@ -144,11 +144,11 @@ def test_labels_of_no_use_are_refused_in_a_sentence(classes):
 
 @pytest.mark.parametrize("name", SUPERVISED)
 def test_codes_of_unseen_items_keep_classes_apart(name, rng):
-    y = np.arange(400) % 4
-    X = rng.normal(size=(400, 8)) + 4 * np.eye(8)[y]
-    codes = make(name, 16).fit(X[:200], y[:200]).transform(X[200:])
+    y = np.arange(160) % 4
+    X = rng.normal(size=(160, 8)) + 4 * np.eye(8)[y]
+    codes = make(name, 16).fit(X[:80], y[:80]).transform(X[80:])
     distances = cdist(codes, codes, "cityblock")
-    same = y[200:, None] == y[200:]
+    same = y[80:, None] == y[80:]
     assert distances[same].mean() < 0.5 * distances[~same].mean()
 
 
@@ -176,12 +176,6 @@ def test_all_pairs_are_drawn_if_so_many_are_asked_for(rng):
     labels = np.arange(300) % 3
     pairs = draw_pairs(KSH(), SameLabel(labels, labels), np.arange(300), 300, 300, rng)
     assert len(pairs.first) == 300 * 299 // 2
-
-
-def test_similar_matrix_compares_the_chosen_items():
-    labels = np.array([0, 1, 0, 1, 2])
-    similar = similar_matrix(KSH(), SameLabel(labels, labels), np.array([1, 3, 4]))
-    np.testing.assert_array_equal(similar, [[True, True, False], [True, True, False], [False, False, True]])
 
 
 def test_a_pair_has_the_higher_level_of_its_two_directions(rng):
@@ -233,14 +227,6 @@ def test_anchor_functions_are_computed_alike_in_batches(rng):
     np.testing.assert_allclose(anchors.project(X, weights), np.exp(-0.3 * cdist(X, anchors.items) ** 2) @ weights)
 
 
-def test_labels_are_read_one_or_several_an_item(classes):
-    X, y = classes
-    several = np.eye(3)[y]
-    several[:10, 0] = 1
-    assert SDH(8).fit(X, several).transform(X).shape == (60, 8)
-    np.testing.assert_array_equal(SDH(8).fit(X, y).transform(X), SDH(8).fit(X, np.eye(3)[y]).transform(X))
-
-
 @pytest.mark.parametrize("name", ["fasthash", "ksh", "lfh", "machash", "structhash"])
 def test_papers_settings_are_a_preset_that_learns(name):
     (job,) = grid(["digits"], [name], [4], [0], {"preset": "paper"})
@@ -250,28 +236,3 @@ def test_papers_settings_are_a_preset_that_learns(name):
     X = rng.normal(size=(60, 5)) + 3 * np.eye(5)[labels]
     codes = job.estimator.fit(X, labels).transform(X)
     assert evaluate(codes, codes, (labels, labels), ["AP"]).summary["AP"].mean > 0.9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "params", "worse"),
-    [
-        ("ksh", {"n_bits": 12, "n_anchors": 200}, [{"n_items": 200}, {"ridge": 1e-8}]),
-        (
-            "structhash",
-            {"n_bits": 8, "n_anchors": 150, "n_queries": 300, "n_cuts": 2},
-            [{"n_queries": 20}, {"n_items": 200}, {"ridge": 1e-8}],
-        ),
-    ],
-)
-def test_many_items_and_queries_and_a_ridge_generalise(name, params, worse, rng):
-    y = np.arange(1600) % 8
-    X = rng.normal(size=(1600, 30)) + 2 * np.eye(30)[y]
-    train, query, database = slice(0, 800), slice(800, 1000), slice(1000, 1600)
-
-    def score(changes):
-        method = registry.get_method(name)(**params | changes).fit(X[train], y[train])
-        codes = method.transform(X[query]), method.transform(X[database])
-        return evaluate(*codes, (y[query], y[database]), metrics=["AP"]).summary["AP"].mean
-
-    assert score({}) > max(map(score, worse)) + (0.02 if name == "ksh" else 0.03)

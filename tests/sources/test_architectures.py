@@ -7,7 +7,9 @@ import torch
 from helpers.processes import printed_by
 from helpers.thoroughness import slow
 
-from hashbench.sources.features.backbones import BACKBONES
+from hashbench.errors import HashbenchError
+from hashbench.sources.features.backbones import BACKBONES, FIRST_LAYER, TRAINABLE, get_backbone
+from hashbench.sources.features.extraction import KINDS
 from hashbench.sources.features.weights import blank, drawn_weights, to_input
 
 N_PARAMETERS = {
@@ -75,23 +77,38 @@ def pixels():
 
 
 @pytest.mark.parametrize("name", BACKBONES)
-def test_network_has_the_published_number_of_parameters(name):
-    network = blank(name)
-    assert sum(parameter.numel() for parameter in network.parameters()) == N_PARAMETERS[name]
-
-
-@pytest.mark.parametrize("name", BACKBONES)
-def test_parameters_have_the_names_and_shapes_of_the_official_file(name):
+def test_parameters_are_those_of_the_official_file(name):
     state = blank(name).state_dict()
+    assert sum(parameter.numel() for parameter in blank(name).parameters()) == N_PARAMETERS[name]
     assert {key: tuple(state[key].shape) for key in SHAPES[name]} == SHAPES[name]
     assert len(state) == N_TENSORS[name]
 
 
 @pytest.mark.parametrize("name", BACKBONES)
-def test_features_have_the_registered_length(name):
+def test_network_has_the_layers_and_the_number_of_features_that_the_registry_names(name):
     backbone = BACKBONES[name]
     images = torch.empty(2, 3, backbone.input_size, backbone.input_size, device="meta")
     assert blank(name)(images).shape == (2, backbone.n_features)
+    assert len(blank(name).layers()) == len(backbone.layers)
+    assert backbone.layers[0] == FIRST_LAYER
+
+
+@pytest.mark.parametrize(("name", "counts"), [("alexnet", [1] * 4), ("vgg16", [2, 2, 3, 3]), ("squeezenet", [1] * 8)])
+def test_layers_begin_with_their_convolutions(name, counts):
+    pieces = blank(name).layers()[: len(counts)]  # the last of convolutions is a function
+    has_weights = [[any(True for _ in part.parameters()) for part in piece] for piece in pieces]
+    assert all(parts[0] for parts in has_weights)
+    assert [*map(sum, has_weights)] == counts
+
+
+def test_most_networks_are_trained_end_to_end_and_all_pretrained_ones_are_kinds_of_features():
+    assert list(TRAINABLE) == ["squeezenet", "alexnet", "vgg-f", "vgg16", "resnet18", "dsh-net"]
+    assert list(KINDS) == ["pixels", "gist", *TRAINABLE[:-1], "resnet50", "hf:MODEL", "images"]
+
+
+def test_unknown_backbone_suggests_a_near_name():
+    with pytest.raises(HashbenchError, match=r"unknown backbone 'squeezenet1_0'. Did you mean 'squeezenet'\?"):
+        get_backbone("squeezenet1_0")
 
 
 def resolutions(network, images):

@@ -82,14 +82,6 @@ def test_what_would_not_fit_into_memory_is_refused(monkeypatch, kind, bytes_a_va
     extract(kind, IMAGES, Options(image_size=35))
 
 
-def test_features_that_would_not_fit_into_memory_are_refused_before_they_are_computed(monkeypatch, counted):
-    compute = counted()
-    monkeypatch.setattr(inputs, "free_memory", lambda: 10 * 512 * 4 - 1)
-    with pytest.raises(HashbenchError, match=r"the array of gist of 10 images takes"):
-        extract("gist", IMAGES, Options())
-    assert compute.calls == []
-
-
 # ---------------------------------------------------------------- computed in blocks
 
 
@@ -169,15 +161,6 @@ def test_large_images_come_in_smaller_blocks(counted, monkeypatch):
     assert compute.calls == [3, 3, 3, 1]
 
 
-def test_parts_left_behind_beside_whole_features_are_removed(counted, data):
-    counted()
-    extract("gist", IMAGES, Options())
-    ((path,),) = ([*(data / "features").glob("*.h5")],)
-    path.with_suffix(".parts").mkdir()
-    extract("gist", IMAGES, Options())
-    assert len(stored(data)) == 1
-
-
 @pytest.mark.parametrize("n_done", [3, 1])
 def test_damaged_features_are_computed_again_whole_or_in_parts(counted, data, n_done, caplog):
     """The features of all images, or those of the first block of an interrupted run."""
@@ -215,13 +198,6 @@ def test_a_file_that_changed_gives_other_features(counted, files):
     os.utime(files.paths[0], (1, 1))
     extract("gist", ImageFiles(files.paths), Options())
     assert compute.calls == [4, 2] * 2
-
-
-@pytest.mark.parametrize("kind", ["pixels", "images", "gist"])
-def test_progress_is_told_after_each_block(kind):
-    seen = []
-    extract(kind, IMAGES, Options(on_progress=lambda what, n_done, n_all: seen.append((n_done, n_all))))
-    assert seen == [(4, 10), (8, 10), (10, 10)]
 
 
 # ---------------------------------------------------------------- networks
@@ -264,8 +240,6 @@ def test_a_network_sees_blocks_of_images_as_they_are(network):
 @pytest.mark.parametrize(
     ("kind", "native_size", "image_size", "expected"),
     [
-        ("alexnet", 36, None, 224),
-        ("vgg-f", 36, None, 224),
         ("vgg16", 36, None, 224),
         ("squeezenet", 36, None, 144),
         ("squeezenet", 100, None, 224),

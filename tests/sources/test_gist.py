@@ -94,11 +94,6 @@ def test_descriptor_follows_the_formula(height, width):
     np.testing.assert_array_equal(gist(images), expected.astype(np.float16))
 
 
-def test_smooth_images_follow_the_formula(smooth):
-    colour = np.stack([smooth[:1]] * 3, axis=-1)
-    np.testing.assert_array_equal(gist(smooth[:1])[0], slow_gist(colour[0]).astype(np.float16))
-
-
 @given(arrays(np.uint8, (16, 17, 3), elements=st.integers(0, 255)))
 @settings(max_examples=10, deadline=None)
 def test_any_image_follows_the_formula(image):
@@ -111,24 +106,14 @@ def test_constant_image_has_no_energy(grey):
     assert np.abs(features).max() < 1e-6
 
 
-def test_descriptor_is_finite_float32_and_not_negative(noise):
-    before = noise.copy()
-    features = gist(noise)
-    assert (features.shape, features.dtype) == ((11, 512), np.float32)
-    assert np.isfinite(features).all()
-    assert features.min() > 0
-    np.testing.assert_array_equal(noise, before)
-
-
 def test_grey_images_may_have_a_channel_or_none_or_three_equal_ones(noise):
     grey = noise[..., 0]
     plain = gist(grey)
+    assert (plain.shape, plain.dtype) == ((11, 512), np.float32)
+    assert gist(grey[:0]).shape == (0, 512)
+    np.testing.assert_array_equal(plain, gist(np.asfortranarray(grey)))
     np.testing.assert_array_equal(plain, gist(grey[..., None]))
     np.testing.assert_array_equal(plain, gist(np.repeat(grey[..., None], 3, axis=-1)))
-
-
-def test_grey_is_the_mean_of_the_channels(noise):
-    np.testing.assert_array_equal(gist(noise), gist(noise[..., [2, 0, 1]]))
 
 
 @pytest.mark.parametrize(("size", "n_images"), [(1, 20), (64, 70), *slow((1, 150), (3, 150), (64, 150), (100, 150))])
@@ -138,34 +123,7 @@ def test_batches_equal_the_whole(size, n_images):
     np.testing.assert_array_equal(np.concatenate(batches), gist(images))
 
 
-def test_order_of_memory_has_no_effect(noise):
-    expected = gist(noise)
-    np.testing.assert_array_equal(gist(np.asfortranarray(noise)), expected)
-    np.testing.assert_array_equal(gist(np.repeat(noise, 2, axis=0)[::2]), expected)
-
-
-def test_no_images_have_no_descriptors():
-    assert gist(np.empty((0, 32, 32, 3), dtype=np.uint8)).shape == (0, 512)
-
-
-def test_quarter_turn_permutes_orientations_and_cells(smooth):
-    straight = by_part(gist(smooth))
-    turned = by_part(gist(np.rot90(smooth, axes=(1, 2))))  # counterclockwise
-    expected = np.rot90(np.roll(straight, 4, axis=2), axes=(3, 4))
-    np.testing.assert_allclose(turned, expected, rtol=0.02, atol=1e-3)
-    assert np.abs(turned - straight).max() > 0.1
-
-
-def test_mirror_image_mirrors_orientations_and_cells(smooth):
-    straight = by_part(gist(smooth))
-    mirrored = by_part(gist(smooth[:, :, ::-1]))
-    expected = straight[:, :, (8 - np.arange(8)) % 8, :, ::-1]
-    np.testing.assert_allclose(mirrored, expected, rtol=0.02, atol=1e-3)
-    assert np.abs(mirrored - straight).max() > 0.1
-
-
-@pytest.mark.parametrize("orientation", range(8))
-@pytest.mark.parametrize("scale", range(4))
+@pytest.mark.parametrize(("scale", "orientation"), [(0, 0), (1, 2), (2, 5), (3, 7)])
 def test_grating_excites_its_own_scale_and_orientation_most(scale, orientation):
     image = grating(22.5 * orientation, 0.3 / 1.85**scale)
     energy = by_part(gist(image[None])).mean(axis=(0, 3, 4))
@@ -179,23 +137,12 @@ def test_energy_lies_in_the_cell_where_the_texture_is():
     assert np.unravel_index(cells.argmax(), cells.shape) == (1, 3)
 
 
-def test_brightness_and_contrast_have_no_effect():
-    image = np.random.default_rng(3).integers(0, 64, size=(1, 32, 32, 3), dtype=np.uint8)
-    expected = gist(image)
-    for changed in (image + 100, image * 4, image * 2 + 17):
-        np.testing.assert_allclose(gist(changed), expected, rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "images",
     [
         np.zeros((2, 32, 32, 3)),
-        np.zeros((2, 32, 32, 3), dtype=np.int64),
-        np.zeros((2, 32, 32, 3), dtype=bool),
         np.zeros((32, 32), dtype=np.uint8),
         np.zeros((2, 3, 32, 32), dtype=np.uint8),
-        np.zeros((2, 32, 32, 4), dtype=np.uint8),
-        np.zeros((2, 32, 32, 3, 1), dtype=np.uint8),
         np.zeros((2, 15, 32, 3), dtype=np.uint8),
         np.zeros((2, 32, 15), dtype=np.uint8),
         np.uint8(3),

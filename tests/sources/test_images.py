@@ -56,13 +56,6 @@ def read_one(path):
 # ---------------------------------------------------------------- arrays
 
 
-def test_arrays_are_cut_and_keep_their_pixels():
-    images = ImageArrays(NOISE)
-    assert len(images) == 7
-    np.testing.assert_array_equal(images.read(slice(2, 5)), NOISE[2:5])
-    assert images.read(slice(2, 2)).shape == (0, 9, 11, 3)
-
-
 @pytest.mark.parametrize(("shape", "expected"), [((3, 8, 8, 3), 8), ((3, 8, 9, 3), None)])
 def test_native_size_is_that_of_squares(shape, expected):
     assert ImageArrays(np.zeros(shape, np.uint8)).native_size == expected
@@ -108,23 +101,7 @@ def test_grey_becomes_three_equal_channels(tmp_path):
     np.testing.assert_array_equal(image, np.repeat(grey[:, :, None], 3, axis=2))
 
 
-def test_transparency_is_dropped(tmp_path):
-    rgba = RNG.integers(0, 256, (8, 8, 4), dtype=np.uint8)
-    np.testing.assert_array_equal(read_one(write_image(tmp_path / "a.png", rgba)), rgba[:, :, :3])
-
-
-@pytest.mark.parametrize("suffix", [".png", ".gif", ".bmp"])
-def test_palette_becomes_its_colours(tmp_path, suffix):
-    colours = np.array([[10, 20, 30], [200, 0, 7], [0, 255, 128]], np.uint8)
-    index = RNG.integers(0, 3, (8, 8), dtype=np.uint8)
-    image = Image.new("P", (8, 8))
-    image.putpalette(colours.ravel().tolist())
-    image.putdata(index.ravel().tolist())
-    image.save(tmp_path / f"a{suffix}")
-    np.testing.assert_array_equal(read_one(tmp_path / f"a{suffix}"), colours[index])
-
-
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])
+@pytest.mark.parametrize("mode", ["1", "LA", "P", "RGBA", "CMYK"])
 def test_every_mode_becomes_rgb(tmp_path, mode):
     suffix = ".jpg" if mode == "CMYK" else ".png"
     image = read_one(write_image(tmp_path / f"a{suffix}", mode=mode))
@@ -144,7 +121,7 @@ def test_broken_image_is_named(tmp_path, content):
         ImageFiles([good, broken]).read(slice(0, 2), 8)
 
 
-@pytest.mark.parametrize("suffix", [".png", ".jpg", ".gif", ".bmp", ".tif", ".webp", ".ppm"])
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".tif"])
 def test_image_cut_short_is_named(tmp_path, suffix):
     path = write_image(tmp_path / f"cut{suffix}", NOISE[0].repeat(9, axis=0))
     content = path.read_bytes()
@@ -171,28 +148,9 @@ def test_content_of_files_changes_when_one_does(tmp_path):
     os.utime(paths[0], ns=(state.st_atime_ns, state.st_mtime_ns + 10**9))
     later = ImageFiles(paths).content
     assert later != before
-    write_image(paths[1], NOISE[1, :3])
+    write_image(tmp_path / "new.png", 255 - NOISE[0]).replace(paths[1])
+    os.utime(paths[1], ns=(state.st_atime_ns, state.st_mtime_ns))  # another file at the same time
     assert ImageFiles(paths).content not in (before, later)
-
-
-def test_files_of_the_same_name_in_two_folders_have_different_contents(tmp_path, monkeypatch):
-    contents = []
-    for name, pixels in (("one", NOISE[0]), ("two", 255 - NOISE[0])):
-        path = write_image(tmp_path / name / "a" / "0.bmp", pixels)
-        os.utime(path, ns=(0, 0))
-        with monkeypatch.context() as patch:
-            patch.chdir(tmp_path / name)
-            contents.append(ImageFiles([Path("a/0.bmp")]).content)
-    assert contents[0] != contents[1]
-
-
-def test_content_changes_when_a_file_is_replaced_by_one_with_the_same_size_and_time(tmp_path):
-    contents = set()
-    for pixels in (NOISE[0], 255 - NOISE[0]):
-        path = write_image(tmp_path / "new.bmp", pixels).replace(tmp_path / "a.bmp")
-        os.utime(path, ns=(0, 0))
-        contents.add(ImageFiles([path]).content)
-    assert len(contents) == 2
 
 
 @pytest.mark.parametrize(
@@ -278,15 +236,6 @@ def test_tree_has_train_first_then_split_class_and_name(tmp_path, packing):
     assert not tree.is_lossy
 
 
-def test_order_does_not_depend_on_when_files_were_made(tmp_path):
-    first = read_tree(numbered(tmp_path / "first", NAMES))
-    for number in reversed(range(6)):
-        write_image(tmp_path / "second" / NAMES[number], np.full((4, 4, 3), number, np.uint8))
-    second = read_tree(tmp_path / "second")
-    whole = slice(0, 6)
-    np.testing.assert_array_equal(first.images.read(whole, 4), second.images.read(whole, 4))
-
-
 def test_tree_of_classes_alone_has_no_splits(tmp_path):
     tree = read_tree(numbered(tmp_path, ["b/0.png", "a/1.png"]))
     assert tree.splits == ["", ""]
@@ -302,9 +251,7 @@ def test_other_files_are_left_out_and_any_case_of_the_ending_counts(tmp_path):
     assert len(read_tree(tmp_path).images) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"), [("a/1.jpg", True), ("a/1.JPEG", True), ("a/1.webp", False), ("a/1.png", False)]
-)
+@pytest.mark.parametrize(("name", "expected"), [("a/1.JPEG", True), ("a/1.webp", False)])
 def test_jpeg_files_are_lossy(tmp_path, name, expected):
     assert read_tree(numbered(tmp_path, ["a/0.png", name])).is_lossy == expected
 
@@ -320,19 +267,8 @@ def test_images_of_a_folder_may_differ_in_size_but_not_those_of_an_archive(tmp_p
     )
 
 
-def test_archived_images_keep_their_pixels(tmp_path):
-    for number, image in enumerate(NOISE):
-        write_image(tmp_path / "t" / f"a/{number}.png", image)
-    names = [f"a/{number}.png" for number in range(7)]
-    tree = read_tree(archived(tmp_path / "t", tmp_path / "a.tar.xz", names))
-    np.testing.assert_array_equal(tree.images.read(slice(0, 7)), NOISE)
-
-
-@pytest.mark.parametrize("packing", ["folder", "a.tar"])
-def test_tree_without_images_is_refused(tmp_path, packing):
-    (tmp_path / "folder").mkdir()
-    source = tmp_path / "folder" if packing == "folder" else archived(tmp_path / "folder", tmp_path / packing, [])
-    refused(source, r"there are no images in .*, expected folders train/<class>/ or <class>/")
+def test_tree_without_images_is_refused(tmp_path):
+    refused(tmp_path, r"there are no images in .*, expected folders train/<class>/ or <class>/")
 
 
 @pytest.mark.parametrize(
@@ -352,14 +288,11 @@ def test_folders_that_all_images_share_do_not_count(tmp_path):
     assert (tree.splits, tree.classes) == (["train", "train", "test"], ["a", "b"])
 
 
-@pytest.mark.parametrize("packing", ["folder", "a.tar"])
-def test_hidden_files_are_left_out(tmp_path, packing):
+def test_hidden_files_are_left_out(tmp_path):
     names = ["a/0.png", "b/1.png", "a/._0.png", ".cache/2.png"]
-    source = numbered(tmp_path / "folder", names)
-    if packing != "folder":
-        source = archived(source, tmp_path / packing, names)
-    tree = read_tree(source)
-    assert (len(tree.images), tree.classes) == (2, ["a", "b"])
+    folder = numbered(tmp_path / "folder", names)
+    for tree in map(read_tree, (folder, archived(folder, tmp_path / "a.tar", names))):
+        assert (len(tree.images), tree.classes) == (2, ["a", "b"])
 
 
 def test_an_archive_that_would_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
@@ -381,8 +314,7 @@ def test_broken_image_of_an_archive_is_named(tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.xz"])
-@pytest.mark.parametrize("share", [0.3, 0.6])
+@pytest.mark.parametrize(("name", "share"), [("a.tar", 0.3), ("a.tar.gz", 0.6), ("a.tar.xz", 0.6)])
 def test_archive_cut_short_is_refused(tmp_path, name, share):
     for number in range(7):
         write_image(tmp_path / "t" / f"a/{number}.png", NOISE[number].repeat(9, axis=0))

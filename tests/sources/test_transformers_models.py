@@ -74,24 +74,22 @@ def test_a_name_has_a_model_a_revision_and_a_pooling(kind, parts, stem):
     assert (name.short, name.stem) == (kind, stem)
 
 
-def test_a_folder_is_recorded_by_its_last_name_and_the_digest_of_its_files(tmp_path):
-    folder = tmp_path / "my models" / "tiny (2)"
-    folder.mkdir(parents=True)
-    assert parse(f"hf:{folder}:mean") == (str(folder), None, "mean", folder)
-    (folder / "config.json").touch()
-    digest = transformers_models.digest_of(folder)[:8]
-    assert parse(f"hf:{folder}:mean").short == f"hf:tiny-2@{digest}:mean"
-
-
 @pytest.mark.parametrize(
-    ("last", "model"), [("models--x--y", "models-x-y"), ("(v1)", "v1"), (".a-(b", "a-b"), ("((", "model")]
+    ("last", "model"),
+    [("tiny (2)", "tiny-2"), ("models--x--y", "models-x-y"), ("(v1)", "v1"), (".a-(b", "a-b"), ("((", "model")],
 )
-def test_the_name_of_a_folder_can_be_read_again(tmp_path, last, model):
-    (tmp_path / last).mkdir()
-    name = parse(f"hf:{tmp_path / last}:cls")
-    again = parse(name.short)
+def test_a_folder_is_recorded_by_its_last_name_and_the_digest_of_its_files(tmp_path, last, model):
+    folder = tmp_path / "my models" / last
+    folder.mkdir(parents=True)
+    name = parse(f"hf:{folder}:cls")
+    assert name == (str(folder), None, "cls", folder)
+    short = name.short
+    assert short == f"hf:{model}@{transformers_models.digest_of(folder)[:8]}:cls"
+    again = parse(short)
     assert (again.model, again.pooling, again.folder) == (model, "cls", None)
-    assert (again.short, again.stem) == (name.short, name.stem)
+    assert (again.short, again.stem) == (short, name.stem)
+    (folder / "config.json").touch()
+    assert name.short != short
 
 
 @pytest.mark.parametrize(
@@ -167,20 +165,19 @@ def test_features_are_those_of_the_model_called_by_hand(models, compute, pooling
     )
 
 
-@four
-def test_preparing_twice_gives_the_same_bytes(models, compute, pooling, n_features, data, monkeypatch):
-    first = of_images(models(compute.__name__)).features.tobytes()
+def test_preparing_twice_gives_the_same_bytes(models, data, monkeypatch):
+    first = of_images(models("vit")).features.tobytes()
     shutil.rmtree(data)
     n_threads = torch.get_num_threads()
     try:
         torch.set_num_threads(n_threads + 1)
-        assert of_images(models(compute.__name__)).features.tobytes() == first
+        assert of_images(models("vit")).features.tobytes() == first
     finally:
         torch.set_num_threads(n_threads)
     assert len(list((data / "features").glob("hf-*.h5"))) == 1
     monkeypatch.setattr(Model, "of_batch", lambda *arguments: pytest.fail("computed again"))
-    monkeypatch.setattr(Model, "_try_out", lambda model: n_features)
-    assert of_images(models(compute.__name__)).features.tobytes() == first
+    monkeypatch.setattr(Model, "_try_out", lambda model: 16)
+    assert of_images(models("vit")).features.tobytes() == first
 
 
 def test_other_items_are_not_those_of_the_cache(models):
@@ -297,19 +294,19 @@ def test_texts_are_pooled_as_sentence_transformers_recorded(copy, content):
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(content))
     assert extract_texts(f"hf:{folder}", TEXTS, CPU()).remark == " (CLS)"
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_max_tokens": true}')
-    with pytest.raises(HashbenchError, match=r"asks for pooling_mode_max_tokens, and .* hf:MODEL:mean"):
+    with pytest.raises(HashbenchError, match=r"has no pooling 'max', only cls and mean. .* hf:MODEL:mean"):
         extract_texts(f"hf:{folder}", TEXTS, CPU())
     assert extract_texts(f"hf:{folder}:mean", TEXTS, CPU()).features.shape == (8, 16)
 
 
-@pytest.mark.parametrize(("family", "n_positions"), [("bert", 12), ("roberta", 13), ("siglip", 12), ("clip", 12)])
+@pytest.mark.parametrize(("family", "n_positions"), [("bert", 12), ("siglip", 12), ("clip", 12), ("t5", 512)])
 @pytest.mark.parametrize("limit", [None, 7, 512])
 def test_texts_are_as_long_as_tokenizer_and_positions_allow(copy, family, n_positions, limit):
     folder = copy(family)
     tiny_models.edit_json(folder / "tokenizer_config.json", model_max_length=limit or 10**30)
     model = Model(f"hf:{folder}", "texts", device="cpu")
-    assert model._inputs(["red " * 20])["input_ids"].shape == (1, min(limit or n_positions, n_positions))
-    assert model(["red " * 20]).shape == (1, model.n_features)
+    assert model._inputs(["red " * 600])["input_ids"].shape == (1, min(limit or n_positions, n_positions))
+    assert model(["red " * 600]).shape == (1, model.n_features)
 
 
 @torch.inference_mode()
@@ -349,13 +346,14 @@ def test_length_case_and_norm_are_those_that_sentence_transformers_recorded(copy
     with_modules(folder, "Transformer", "Pooling", "Dense")
     with pytest.raises(HashbenchError, match=r"the module Dense \(2_Dense\) of .* pass their file with --from"):
         extract_texts(f"hf:{folder}", TEXTS, CPU())
-    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": "8"}')
-    (folder / "modules.json").unlink()
-    with pytest.raises(HashbenchError, match=r"max_seq_length '8', expected a whole number from 1, or null"):
-        extract_texts(f"hf:{folder}", TEXTS, CPU())
-    (folder / "modules.json").write_text("[1]")
-    with pytest.raises(HashbenchError, match=r"cannot read .*modules\.json as modules of sentence-transformers"):
-        extract_texts(f"hf:{folder}", TEXTS, CPU())
+    for content in (
+        {"modules.json": "[1]"},
+        {"modules.json": "[]", "sentence_bert_config.json": '{"max_seq_length": "x"}'},
+    ):
+        for name, text in content.items():
+            (folder / name).write_text(text)
+        with pytest.raises(HashbenchError, match=r"cannot read .*my bert as settings of sentence-transformers"):
+            extract_texts(f"hf:{folder}", TEXTS, CPU())
 
 
 @torch.inference_mode()
@@ -477,25 +475,34 @@ def with_code(folder):
             "vit",
             "images",
             pickled,
-            r"no weights in .safetensors files, but only pytorch_model.bin, which could run code",
+            "cannot load hf:my-vit from .*no file named model.safetensors.* in .safetensors files",
         ),
-        ("vit", "images", without("model.safetensors"), "in .safetensors files, but no file of weights. Save it with"),
-        ("vit", "images", without("config.json"), "is not a model of transformers: it has no config.json"),
+        ("vit", "images", without("config.json"), "cannot load hf:my-vit from .*It has to be a model of transformers"),
         ("vit", "images", damaged, "cannot load hf:my-vit from .*Safetensor"),
-        ("vit", "images", incomplete, r"lack \d+ parameters of ViTModel, such as .*layernorm"),
-        ("vit", "images", shortened(1), r"have layers that its config.json leaves out, such as layers\.1\."),
-        ("bert", "texts", shortened(1), r"leaves out, such as encoder\.layer\.1\..* Restore .* in it, or save it with"),
-        ("vit", "images", with_code, "cannot load hf:my-vit .* Models that need code from the hub are not loaded"),
+        ("vit", "images", with_code, "cannot load hf:my-vit .* without code of its own"),
+        (
+            "vit",
+            "images",
+            incomplete,
+            r"config\.json: \d+ are missing and 0 left out, such as .*layernorm.* Save the model",
+        ),
+        ("vit", "images", shortened(1), r"0 are missing and \d+ left out, such as layers\.1\."),
+        ("bert", "texts", shortened(1), r"0 are missing and \d+ left out, such as encoder\.layer\.1\."),
         ("vit", "images", without("preprocessor_config.json"), "has no image processor that can be loaded"),
         ("bert", "texts", without("tokenizer.json"), "has no tokenizer that can be loaded"),
         (
             "bert",
             "texts",
             without("tokenizer.json", "tokenizer_config.json"),
-            "has a tokenizer of 5 tokens for a model of 11: its own tokenizer files are missing",
+            "a tokenizer of 5 tokens for a model of 11",
         ),
-        ("bert", "images", None, r"\(BertModel\) does not read images, only texts. Choose a model of images"),
-        ("convnext", "texts", None, r"\(ConvNextModel\) does not read texts, only images. Choose a model of texts"),
+        ("bert", "images", None, r"\(BertModel\) does not read images, but input_ids. Choose a model of images"),
+        (
+            "convnext",
+            "texts",
+            None,
+            r"\(ConvNextModel\) does not read texts, but pixel_values. Choose a model of texts",
+        ),
     ],
 )
 def test_models_that_do_not_fit_are_refused(copy, family, reads, change, words):
@@ -520,7 +527,7 @@ def test_code_of_the_hub_would_run_if_it_was_trusted(copy, tmp_path, monkeypatch
     assert (folder / "it-ran").exists()
 
 
-@pytest.mark.parametrize("kernel", ["them/kernel", "kernels-community/flash-attn", "flash_attention_2"])
+@pytest.mark.parametrize("kernel", ["them/kernel", "flash_attention_2"])
 def test_kernels_of_the_hub_are_not_run(copy, models, monkeypatch, kernel):
     from transformers.integrations import hub_kernels
 
@@ -552,13 +559,15 @@ def test_items_on_which_a_model_fails_are_refused(copy):
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"]["green"] = 11  # the model knows 0 to 10
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    words = r"\(BertModel\) cannot be applied to texts such as 'red': IndexError: .* Check that the tokenizer in .*bert"
+    words = r"\(BertModel\) cannot be applied to 'red': IndexError: .* Check that the tokenizer is the model's own"
     with pytest.raises(HashbenchError, match=words):
         extract_texts(f"hf:{folder}", ["red", "green"], CPU())
     folder = copy("dinov2")
     tiny_models.edit_json(folder / "preprocessor_config.json", do_resize=False, do_center_crop=False)
     model = Model(f"hf:{folder}", "images", device="cpu")
-    with pytest.raises(HashbenchError, match=r"to images of 28 x 14, 28 x 28 pixels: .* Give images of one size, or"):
+    with pytest.raises(
+        HashbenchError, match=r"to images of shapes \[\(14, 28, 3\), \(28, 28, 3\)\]: .* Give images of one size, or"
+    ):
         model([np.zeros((14, 28, 3), np.uint8), np.zeros((28, 28, 3), np.uint8)])
 
 
@@ -648,21 +657,6 @@ def test_classes_of_features_of_a_folder_can_be_hidden(plugin, models, hashbench
     assert dataset.features_name.startswith("hf:vit@")
     shutil.rmtree(preparation.dataset_path("photos").parent)
     assert preparation.load_dataset(f"photos-unseen2-fold0:{kind}")[1] == "prepared"
-
-
-def test_models_in_folders_of_one_name_are_told_apart(plugin, models, hashbench, tmp_path):
-    plugin("photos", PHOTOS, "datasets", "Photos")
-    specs = []
-    for parent, family in (("a", "vit"), ("b", "dinov2")):
-        folder = shutil.copytree(models(family), tmp_path / parent / "net")
-        specs.append(f"photos:hf:{folder}")
-        command = ("prepare", "photos", "--features", f"hf:{folder}", "--device", "cpu")
-        assert hashbench(*command).exit_code == 0
-    datasets = [preparation.load_dataset(spec) for spec in specs]
-    assert [words for _, words in datasets] == ["", ""]
-    (a, _), (b, _) = datasets
-    assert a.features_name != b.features_name
-    assert a.fingerprint != b.fingerprint
 
 
 # ---------------------------------------------------------------- the hub
@@ -763,21 +757,19 @@ def test_without_the_hub_the_cache_is_used(hub, monkeypatch):
     again = of_hub("hf:me/vit")
     assert again.description == first.description
     np.testing.assert_array_equal(again.features, first.features)
-    with pytest.raises(
-        HashbenchError, match=r"you/vit is not in the cache, and http://127\.0\.0\.1:9 cannot be reached"
-    ):
+    with pytest.raises(HashbenchError, match=r"cannot fetch you/vit from http://127\.0\.0\.1:9: .* pass hf:FOLDER"):
         of_hub("hf:you/vit")
 
 
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("hf:you/vit", "there is neither a folder you/vit nor a model of that name at http"),
-        ("hf:me/vit@v3", "me/vit has no revision 'v3'; choose a branch, a tag or a commit"),
-        ("hf:me/pickles", "me/pickles at http.* has no weights in .safetensors files, but only pytorch_model.bin"),
+        ("hf:you/vit", "cannot fetch you/vit from http.*: RepositoryNotFoundError: .* Check the name"),
+        ("hf:me/vit@v3", "cannot fetch me/vit@v3 from http.*: RevisionNotFoundError: .* Check the name"),
+        ("hf:me/pickles", "cannot load hf:me/pickles .* with weights in .safetensors files"),
     ],
 )
 def test_models_that_the_hub_does_not_have_are_refused(hub, kind, words):
     with pytest.raises(HashbenchError, match=words):
         of_hub(kind)
-    assert not any("resolve" in path for path in hub.paths)  # nothing was fetched
+    assert not any(path.endswith((".bin", ".py")) for path in hub.paths)

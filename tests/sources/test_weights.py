@@ -8,12 +8,16 @@ import pytest
 import torch
 from helpers.error_sentences import complaint
 from helpers.paths import DATA
+from helpers.striped_images import SIZE, save_weights, stripes
+from helpers.thoroughness import slow
 from PIL import Image
 from scipy.io import savemat
 
 from hashbench.errors import HashbenchError
-from hashbench.sources.features.backbones import BACKBONES
-from hashbench.sources.features.weights import Extractor, pretrained, read_weights, to_input
+from hashbench.sources.features import weights as weights_module
+from hashbench.sources.features.backbones import BACKBONES, FIRST_LAYER
+from hashbench.sources.features.weights import Extractor, FrozenBelow, pretrained, read_weights, to_input
+from hashbench.store import artifact
 
 FILTERS = {  # of VGG-F as MatConvNet stores them: height, width, channels in, channels out
     "conv1": (11, 11, 3, 64),
@@ -39,7 +43,7 @@ def squeezenet(tmp_path_factory):
 
 @pytest.fixture
 def images():
-    return np.random.default_rng(0).integers(0, 256, (70, 32, 32, 3), dtype=np.uint8)
+    return np.random.default_rng(0).integers(0, 256, (36, 32, 32, 3), dtype=np.uint8)
 
 
 def assert_same_state(state, expected):
@@ -56,17 +60,10 @@ def test_weights_and_hash_are_those_of_the_file(squeezenet):
     assert weights.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_state_dict_may_be_wrapped_and_come_from_several_devices(squeezenet, tmp_path):
-    state = squeezenet[1].state_dict()
-    path = tmp_path / "checkpoint.pt"
-    torch.save({"epoch": 3, "state_dict": {f"module.{key}": value for key, value in state.items()}}, path)
-    assert_same_state(read_weights("squeezenet", path).state, state)
-
-
-def test_half_precision_is_widened(squeezenet, tmp_path):
-    path = tmp_path / "half.pth"
+def test_state_dict_may_be_wrapped_come_from_several_devices_and_be_of_half_precision(squeezenet, tmp_path):
     halves = {key: value.half() for key, value in squeezenet[1].state_dict().items()}
-    torch.save(halves, path)
+    path = tmp_path / "checkpoint.pt"
+    torch.save({"epoch": 3, "state_dict": {f"module.{key}": value for key, value in halves.items()}}, path)
     assert_same_state(read_weights("squeezenet", path).state, {key: value.float() for key, value in halves.items()})
 
 
@@ -81,57 +78,21 @@ def test_old_files_without_counters_of_batches_are_read(tmp_path):
     torch.testing.assert_close(pretrained("resnet18", path)[0](images), network(images))
 
 
-def test_pretrained_network_is_ready_to_be_trained(squeezenet):
-    network, sha256 = pretrained("squeezenet", squeezenet[0])
-    assert len(sha256) == 64
-    assert not network.training
-    assert all(parameter.requires_grad and parameter.is_leaf for parameter in network.parameters())
-
-
-def spoil(state, fault):
-    if fault == "missing":
-        for key in ("features.3.squeeze.weight", "features.0.bias"):
-            del state[key]
-    elif fault == "unexpected":
-        state["fc.weight"] = torch.zeros(3)
-    elif fault == "misshapen":
-        state["classifier.1.weight"] = torch.zeros(10, 512, 1, 1)
-    elif fault == "not finite":
-        state["classifier.1.bias"][3] = torch.nan
-    else:
-        return {f"backbone.{key}": value for key, value in state.items()}
-    return state
-
-
 @pytest.mark.parametrize(
-    ("fault", "message"),
+    ("changes", "message"),
     [
-        ("missing", "2 missing, features.0.bias, features.3.squeeze.weight."),
-        ("unexpected", "1 unexpected, fc.weight."),
-        ("misshapen", "1 misshapen, classifier.1.weight of shape (10, 512, 1, 1) in place of (1000, 512, 1, 1)."),
-        ("not finite", "1 with values that are not finite, classifier.1.bias."),
-        ("renamed", "52 missing, first features.0.weight, features.0.bias, features.3.squeeze.weight; 52 unexpected"),
+        ({"features.0.bias": None}, 'Missing key(s) in state_dict: "features.0.bias"'),
+        ({"fc.weight": torch.zeros(3)}, 'Unexpected key(s) in state_dict: "fc.weight"'),
+        ({"classifier.1.weight": torch.zeros(10, 512, 1, 1)}, "size mismatch for classifier.1.weight"),
+        ({"classifier.1.bias": torch.full((1000,), torch.nan)}, "has values of classifier.1.bias that are not finite"),
     ],
 )
-def test_weights_of_another_network_are_refused(squeezenet, tmp_path, fault, message):
-    path = tmp_path / "other.pth"
-    torch.save(spoil(squeezenet[1].state_dict(), fault), path)
-    text = complaint(read_weights, "squeezenet", path)
-    assert text.startswith(f"{path} does not hold the weights of squeezenet: ")
+def test_weights_of_another_network_are_refused(squeezenet, tmp_path, changes, message):
+    state = {**squeezenet[1].state_dict(), **changes}
+    torch.save({key: value for key, value in state.items() if value is not None}, tmp_path / "other.pth")
+    text = complaint(read_weights, "squeezenet", tmp_path / "other.pth")
     assert message in text
-    assert BACKBONES["squeezenet"].weights_url in text
-
-
-def is_damaged(name, path):
-    return "is damaged or not a file of weights" in complaint(read_weights, name, path)
-
-
-@pytest.mark.parametrize("content", [b"", b"<html>not found</html>", bytes(1000)])
-@pytest.mark.parametrize(("name", "suffix"), [("squeezenet", ".pth"), ("vgg-f", ".mat")])
-def test_file_without_weights_is_refused(tmp_path, name, suffix, content):
-    path = tmp_path / f"weights{suffix}"
-    path.write_bytes(content)
-    assert is_damaged(name, path)
+    assert text.endswith(f"Pass a file such as {BACKBONES['squeezenet'].weights_url}.")
 
 
 class Caller:
@@ -142,28 +103,31 @@ class Caller:
         return open, (str(self.path), "w")
 
 
-def test_weights_that_call_something_are_refused_and_nothing_is_called(tmp_path):
-    torch.save({"state_dict": Caller(tmp_path / "called")}, tmp_path / "weights.pth")
-    with pytest.raises(HashbenchError, match=r"weights\.pth"):
-        read_weights("squeezenet", tmp_path / "weights.pth")
-    assert not (tmp_path / "called").exists()
-
-
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
-def test_truncated_file_is_refused(squeezenet, tmp_path, share):
-    content = squeezenet[0].read_bytes()
-    path = tmp_path / "part.pth"
-    path.write_bytes(content[: int(share * len(content))])
-    assert is_damaged("squeezenet", path)
-
-
 @pytest.mark.parametrize(
-    "saved",
-    [torch.zeros(3), [torch.zeros(3)], {"state_dict": 5}, {"epoch": 5}, {3: torch.zeros(3)}, {"features.0.bias": Path}],
+    "content",
+    [
+        b"",
+        b"<html>not found</html>",
+        0.5,  # the share that is there
+        0.99,
+        torch.zeros(3),
+        {"state_dict": 5},
+        {"epoch": 5},
+        {3: torch.zeros(3)},
+        {"features.0.bias": Path},
+        Caller,
+    ],
 )
-def test_torch_file_of_something_else_is_refused_and_no_code_is_run(tmp_path, saved):
-    torch.save(saved, tmp_path / "other.pth")
-    assert is_damaged("squeezenet", tmp_path / "other.pth")
+def test_file_without_weights_is_refused_and_no_code_is_run(squeezenet, tmp_path, content):
+    for name, path in (("squeezenet", tmp_path / "weights.pth"), ("vgg-f", tmp_path / "weights.mat")):
+        if isinstance(content, float):
+            path.write_bytes(squeezenet[0].read_bytes()[: int(content * squeezenet[0].stat().st_size)])
+        elif isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            torch.save({"features.0.bias": Caller(tmp_path / "called")} if content is Caller else content, path)
+        assert "is damaged or not a file of weights" in complaint(read_weights, name, path)
+    assert not (tmp_path / "called").exists()
 
 
 @pytest.mark.parametrize(
@@ -261,24 +225,40 @@ def test_vggf_computes_what_matconvnet_would(vggf, vggf_file):
     np.testing.assert_allclose(features, expected, rtol=1e-3, atol=1e-4 * expected.max())
 
 
-def test_mat_file_of_another_network_is_told_apart(tmp_path):
-    """A few filters: the error shows that (height, width, in, out) became (out, in, height, width)."""
+def test_mat_file_of_another_network_is_refused(tmp_path):
     arrays = {name: (np.ones((5, 4, 3, 2), np.float32), np.ones((2, 1), np.float32)) for name in ("conv1", "conv9")}
     for form in ("new", "old"):
         write_mat(tmp_path / "tiny.mat", arrays, np.ones((1, 1, 3), np.float32), form)
         message = complaint(read_weights, "vgg-f", tmp_path / "tiny.mat")
-        assert "14 missing, first conv2.weight, conv2.bias, conv3.weight; 2 unexpected, conv9.weight" in message
-        assert "2 misshapen, conv1.weight of shape (2, 3, 5, 4) in place of (64, 3, 11, 11), conv1.bias" in message
+        assert 'Missing key(s) in state_dict: "conv2.weight", "conv2.bias", "conv3.weight"' in message
+        assert "conv1.weight" not in message.partition("size mismatch")[0]
+
+
+def test_filters_of_matlab_are_turned(monkeypatch, tmp_path):
+    """From (height, width, in, out) to (out, in, height, width); full layers see one position."""
+    rng = np.random.default_rng(0)
+    shapes = {"conv1": (5, 4, 3, 2), "fc6": (2, 3, 4, 5)}
+    arrays = {name: (rng.normal(size=shape), rng.normal(size=(shape[3], 1))) for name, shape in shapes.items()}
+    for form in ("new", "old"):
+        write_mat(tmp_path / "tiny.mat", arrays, np.arange(3.0).reshape(1, 1, 3), form)
+        state = weights_module._read_mat((tmp_path / "tiny.mat").read_bytes())
+        filters = arrays["conv1"][0]
+        assert state["conv1.weight"].shape == (2, 3, 5, 4)
+        assert state["conv1.weight"][1, 2, 3, 0] == np.float32(filters[3, 0, 2, 1])
+        assert (
+            state["fc6.weight"][4].tolist() == np.float32(arrays["fc6"][0][..., 4].transpose(2, 0, 1)).ravel().tolist()
+        )
+        assert state["fc6.bias"].tolist() == np.float32(arrays["fc6"][1]).ravel().tolist()
+        assert state["average_image"][:, 5, 7].tolist() == [0, 1, 2]
 
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (2, 40, 30, 3), dtype=np.uint8)[:, :30]
 
 
-@pytest.mark.parametrize("name", ["alexnet", "squeezenet", "vgg16", "resnet18", "resnet50"])
-def test_input_of_one_colour_is_that_colour_normalised(name):
+def test_input_of_one_colour_is_that_colour_normalised():
     images = np.empty((1, 8, 8, 3), np.uint8)
     images[:] = (255, 0, 51)
-    inputs = to_input(images, BACKBONES[name], 16)
+    inputs = to_input(images, BACKBONES["resnet18"], 16)
     assert inputs.shape == (1, 3, 16, 16)
     assert inputs.dtype == torch.float32
     expected = [(1 - 0.485) / 0.229, (0 - 0.456) / 0.224, (0.2 - 0.406) / 0.225]
@@ -333,13 +313,13 @@ def extractor(squeezenet):
 def test_features_are_those_of_the_network_whatever_the_batch(squeezenet, extractor, images):
     network, features = squeezenet[1], extractor(images)
     assert features.dtype == np.float32
-    assert features.shape == (70, 512)
+    assert features.shape == (36, 512)
     with torch.no_grad():
         expected = network(to_input(images, BACKBONES["squeezenet"], 64)).numpy()
     np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-6)
-    alone = np.concatenate([extractor(images[row : row + 1]) for row in (0, 1, 65)])
-    np.testing.assert_allclose(alone, features[[0, 1, 65]], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(extractor(images[33:34]), features[33:34], rtol=1e-5, atol=1e-6)
     assert np.array_equal(extractor(images), features)
+    assert extractor(images[:0]).shape == (0, 512)
 
 
 def test_features_are_the_same_bytes_on_any_number_of_threads(extractor, images, monkeypatch):
@@ -353,11 +333,6 @@ def test_features_are_the_same_bytes_on_any_number_of_threads(extractor, images,
     assert features[0] == features[1]
 
 
-def test_images_may_be_a_view_and_are_not_changed(extractor, images):
-    images.flags.writeable = False
-    assert np.array_equal(extractor(images[3::-1]), extractor(images[:4])[::-1])
-
-
 def test_cudnn_is_on_while_features_are_computed(extractor, images, monkeypatch):
     seen = []
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
@@ -369,10 +344,6 @@ def test_cudnn_is_on_while_features_are_computed(extractor, images, monkeypatch)
     extractor.network.register_forward_hook(look)
     extractor(images[:1])
     assert seen == [(True, False, True, False)]
-
-
-def test_no_images_have_no_features(extractor, images):
-    assert extractor(images[:0]).shape == (0, 512)
 
 
 def test_provenance_names_network_size_and_weights(squeezenet, extractor):
@@ -414,3 +385,92 @@ def test_features_of_real_images_agree_with_those_computed_elsewhere():
     errors = np.linalg.norm(extractor(images) - expected, axis=1) / np.linalg.norm(expected, axis=1)
     assert len(names) == len(known) == 60_000
     assert errors.max() < 1e-2
+
+
+# ---------------------------------------------------------------- frozen layers
+
+
+IMAGES = stripes()[0][:6]
+SMALLEST = {"squeezenet": SIZE, "alexnet": 64, "vgg-f": 199, "vgg16": 32, "resnet18": 33}  # pixels, or near it
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return save_weights("squeezenet", tmp_path_factory.mktemp("weights") / "squeezenet.pth")
+
+
+def cut(path, train_from="fire5", name="squeezenet", size=SIZE):
+    return FrozenBelow(name, path, image_size=size, device="cpu", train_from=train_from)
+
+
+@pytest.mark.parametrize("name", ["squeezenet", *slow(*(name for name in SMALLEST if name != "squeezenet"))])
+def test_layers_below_and_above_any_cut_make_the_whole_network(name, tmp_path):
+    path, size = save_weights(name, tmp_path / "weights.pth"), SMALLEST[name]
+    whole = Extractor(name, path, image_size=size, device="cpu")(IMAGES)
+    assert whole.std() > 0
+    part = cut(path, FIRST_LAYER, name, size)
+    for part.n_frozen, layer in enumerate(BACKBONES[name].layers):
+        vars(part).pop("_shape", None)
+        inputs = part.inputs(IMAGES)
+        assert inputs.dtype == (np.uint8 if layer == FIRST_LAYER else np.float16)
+        np.testing.assert_allclose(part(inputs), whole, rtol=0.02, atol=0.01 * whole.std(), err_msg=layer)
+
+
+def test_gradient_reaches_the_layers_above_the_cut_alone(weights):
+    part = cut(weights)
+    part.forward(torch.from_numpy(part.inputs(IMAGES))).sum().backward()
+    reached = {key for key, value in part.network.named_parameters() if value.grad is not None and value.grad.any()}
+    assert {key.split(".")[1] for key in reached} == {"7", "8", "9", "10", "12"}  # of features: fire5 to fire9
+
+
+def test_activations_are_cached_as_they_are_computed(weights, tmp_path, monkeypatch):
+    monkeypatch.setattr(artifact, "_MAPPED", 1)
+    computed, cached = cut(weights).inputs(IMAGES), cut(weights).inputs(IMAGES, tmp_path)
+    np.testing.assert_array_equal(cached, computed)
+    (path,) = tmp_path.glob("*.h5")
+    assert path.name.startswith("squeezenet-fire5-")
+    monkeypatch.setattr(weights_module, "in_batches", None)
+    cached = cut(weights).inputs(IMAGES, tmp_path)
+    assert isinstance(cached.base, np.memmap)
+    np.testing.assert_array_equal(cached, computed)
+
+
+def test_activations_of_other_weights_layers_or_images_have_their_own_file(weights, tmp_path):
+    other = save_weights("squeezenet", tmp_path / "other.pth", seed=1)
+    folder = tmp_path / "cache"
+    usual = cut(weights)
+    for part, images in (
+        (usual, IMAGES),
+        (usual, IMAGES[:, :, ::-1]),
+        (usual, IMAGES[:5]),
+        (cut(other), IMAGES),
+        (cut(weights, "fire4"), IMAGES),
+        (cut(weights, size=48), IMAGES),
+    ):
+        np.testing.assert_array_equal(part.inputs(images, folder), part.inputs(images))
+    assert len([*folder.glob("*.h5")]) == 6
+
+
+def test_kind_of_device_and_versions_decide_activations(weights, monkeypatch):
+    part, keys = cut(weights), set()
+    changes = [(part, "device", "cpu"), (part, "device", "cuda"), (torch, "__version__", "0.0.0")]
+    for target, name, value in [*changes, (weights_module, "DATASET_VERSION", "other")]:
+        monkeypatch.setattr(target, name, value)
+        keys.add(part._key(IMAGES))
+    assert len(keys) == 4
+
+
+def test_activations_beyond_float16_are_refused(weights, tmp_path):
+    state = torch.load(weights, weights_only=True)
+    state["features.0.weight"] *= 1e6
+    torch.save(state, tmp_path / "large.pth")
+    text = complaint(cut(tmp_path / "large.pth", "fire2").inputs, IMAGES)
+    assert text.startswith("squeezenet gives fire2 numbers beyond the range of float16.")
+    assert "train_from" in text
+
+
+def test_activations_that_memory_cannot_hold_are_refused_before_they_are_computed(weights, monkeypatch):
+    monkeypatch.setattr("hashbench.store.inputs.free_memory", lambda: 1000)
+    monkeypatch.setattr(weights_module, "in_batches", None)
+    with pytest.raises(HashbenchError, match=r"what squeezenet gives fire5 for 6 images takes .* GB of memory"):
+        cut(weights).inputs(IMAGES)

@@ -4,7 +4,7 @@ extraction           from images or texts to features of any kind, cached on dis
 gist                 GIST, as the hashing papers use it
 backbones            the list of networks: sizes, addresses, checksums; without PyTorch
 architectures        their layers
-weights              their weights: located, read, checked, or drawn at random, and applied to images
-activations          outputs of their frozen layers, cached for training the others
+weights              their weights: located, read, checked, or drawn at random; applied to images, whole or only the
+                     frozen layers, whose outputs are cached for training the others
 transformers_models  models of the library transformers, from the hub or a folder
 """

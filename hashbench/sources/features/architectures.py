@@ -6,6 +6,7 @@ hashbench supports. Their parameters have torchvision's names, so its weight fil
 
 from collections.abc import Callable, Iterable
 from functools import partial, reduce
+from itertools import pairwise
 
 from hashbench._typing import ByteArray
 from hashbench.sources._tensors import Tensor, nn, torch
@@ -51,48 +52,60 @@ def _mean_over_space(maps: Tensor) -> Tensor:
     return maps.mean(dim=(2, 3))
 
 
-class AlexNet(Network):
-    """AlexNet in one tower [1]_; features are fc7 after ReLU, 4,096.
+def _pieces(layers: nn.Sequential, *starts: int) -> list[nn.Sequential]:
+    """Cut a sequence in front of each of ``starts``, of which the first is 0."""
+    return [nn.Sequential(*[*layers][start:end]) for start, end in pairwise([*starts, len(layers)])]
 
-    References
-    ----------
-    .. [1] A. Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014,
-       arXiv:1404.5997.
+
+class Tower(Network):
+    """Five blocks of convolutions and three full layers; features are fc7 after ReLU, 4,096.
+
+    ``convolutions`` are (n_out, kernel, stride, padding), each with ReLU, and pools, (kernel, stride); blocks begin at
+    the positions ``starts``. They end in maps of ``side`` pixels.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, convolutions: Iterable[tuple[int, ...]], starts: tuple[int, ...], side: int, *, drops_first: bool
+    ) -> None:
         super().__init__()
-        self.features = nn.Sequential(
-            nn.Conv2d(3, 64, 11, stride=4, padding=2),
-            nn.ReLU(inplace=True),
-            nn.MaxPool2d(3, stride=2),
-            nn.Conv2d(64, 192, 5, padding=2),
-            nn.ReLU(inplace=True),
-            nn.MaxPool2d(3, stride=2),
-            nn.Conv2d(192, 384, 3, padding=1),
-            nn.ReLU(inplace=True),
-            nn.Conv2d(384, 256, 3, padding=1),
-            nn.ReLU(inplace=True),
-            nn.Conv2d(256, 256, 3, padding=1),
-            nn.ReLU(inplace=True),
-            nn.MaxPool2d(3, stride=2),
-        )
-        self.avgpool = nn.AdaptiveAvgPool2d(6)
-        self.classifier = nn.Sequential(
-            nn.Dropout(),
-            nn.Linear(256 * 6 * 6, 4096),
-            nn.ReLU(inplace=True),
-            nn.Dropout(),
-            nn.Linear(4096, 4096),
-            nn.ReLU(inplace=True),
-            nn.Linear(4096, 1000),
-        )
+        self.features, self.starts = nn.Sequential(), starts
+        n_maps = 3
+        for part in convolutions:
+            if len(part) == 2:
+                self.features.append(nn.MaxPool2d(*part))
+            else:
+                n_out, kernel, stride, padding = part
+                self.features.extend([nn.Conv2d(n_maps, n_out, kernel, stride, padding), nn.ReLU(inplace=True)])
+                n_maps = n_out
+        self.avgpool = nn.AdaptiveAvgPool2d(side)
+        self.classifier = nn.Sequential()
+        for n_in in (n_maps * side**2, 4096):
+            layers = [nn.Linear(n_in, 4096), nn.ReLU(inplace=True)]
+            self.classifier.extend([nn.Dropout(), *layers] if drops_first else [*layers, nn.Dropout()])
+        self.classifier.append(nn.Linear(4096, 1000))
 
     def layers(self) -> list[Layer]:
-        """List conv1 to conv5, fc6 and fc7."""
-        conv, fc = self.features, self.classifier
-        conv5 = _chained(conv[10:], self.avgpool, nn.Flatten())  # (n, 256 * 6 * 6)
-        return [conv[:3], conv[3:6], conv[6:8], conv[8:10], conv5, fc[:3], fc[3:6]]
+        """List the blocks of convolutions, conv1 to conv5, fc6 and fc7."""
+        *blocks, conv5 = _pieces(self.features, *self.starts)
+        fc6, fc7, _ = _pieces(self.classifier, 0, 3, 6)
+        return [*blocks, _chained(conv5, self.avgpool, nn.Flatten()), fc6, fc7]
+
+
+# A. Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014, arXiv:1404.5997: one tower.
+_POOL, _MAPS = (3, 2), ((384, 3, 1, 1), (256, 3, 1, 1), (256, 3, 1, 1))
+AlexNet = partial(
+    Tower, ((64, 11, 4, 2), _POOL, (192, 5, 1, 2), _POOL, *_MAPS, _POOL), (0, 3, 6, 8, 10), side=6, drops_first=True
+)
+# K. Simonyan, A. Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition", ICLR 2015,
+# arXiv:1409.1556, table 1, configuration D: numbers of convolutions and of channels.
+_BLOCKS = ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512))
+VGG16 = partial(
+    Tower,
+    tuple(part for n, width in _BLOCKS for part in [(width, 3, 1, 1)] * n + [(2, 2)]),
+    (0, 5, 10, 17, 24),
+    side=7,
+    drops_first=False,
+)
 
 
 class VGGF(Network):
@@ -145,42 +158,6 @@ class VGGF(Network):
         ]
 
 
-class VGG16(Network):
-    """VGG-16, configuration D of [1]_; features are fc7 after ReLU, 4,096.
-
-    References
-    ----------
-    .. [1] K. Simonyan, A. Zisserman, "Very Deep Convolutional Networks for Large-Scale Image Recognition", ICLR 2015,
-       arXiv:1409.1556, table 1.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.features = nn.Sequential()
-        n_in = 3
-        for n_convolutions, width in ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)):
-            for _ in range(n_convolutions):
-                self.features.extend([nn.Conv2d(n_in, width, 3, padding=1), nn.ReLU(inplace=True)])
-                n_in = width
-            self.features.append(nn.MaxPool2d(2, stride=2))
-        self.avgpool = nn.AdaptiveAvgPool2d(7)
-        self.classifier = nn.Sequential(
-            nn.Linear(512 * 7 * 7, 4096),
-            nn.ReLU(inplace=True),
-            nn.Dropout(),
-            nn.Linear(4096, 4096),
-            nn.ReLU(inplace=True),
-            nn.Dropout(),
-            nn.Linear(4096, 1000),
-        )
-
-    def layers(self) -> list[Layer]:
-        """List the five blocks of convolutions, conv1 to conv5, fc6 and fc7."""
-        conv, fc = self.features, self.classifier
-        conv5 = _chained(conv[24:], self.avgpool, nn.Flatten())  # (n, 512 * 7 * 7)
-        return [conv[:5], conv[5:10], conv[10:17], conv[17:24], conv5, fc[:3], fc[3:6]]
-
-
 class _Fire(nn.Module):
     """Squeeze to few channels, then expand by 1 x 1 and 3 x 3 convolutions side by side."""
 
@@ -207,28 +184,16 @@ class SqueezeNet(Network):
     def __init__(self) -> None:
         super().__init__()
         pool = nn.MaxPool2d(3, stride=2, ceil_mode=True)
-        self.features = nn.Sequential(
-            nn.Conv2d(3, 96, 7, stride=2),
-            nn.ReLU(inplace=True),
-            pool,
-            _Fire(96, 16, 64),
-            _Fire(128, 16, 64),
-            _Fire(128, 32, 128),
-            pool,
-            _Fire(256, 32, 128),
-            _Fire(256, 48, 192),
-            _Fire(384, 48, 192),
-            _Fire(384, 64, 256),
-            pool,
-            _Fire(512, 64, 256),
-        )
+        conv1 = [nn.Conv2d(3, 96, 7, stride=2), nn.ReLU(inplace=True), pool]
+        early = [_Fire(96, 16, 64), _Fire(128, 16, 64), _Fire(128, 32, 128), pool]
+        late = [_Fire(256, 32, 128), _Fire(256, 48, 192), _Fire(384, 48, 192), _Fire(384, 64, 256), pool]
+        self.features = nn.Sequential(*conv1, *early, *late, _Fire(512, 64, 256))
         self.classifier = nn.Sequential(nn.Dropout(), nn.Conv2d(512, 1000, 1))
 
     def layers(self) -> list[Layer]:
-        """List conv1 and fire2 to fire9."""
-        layers = [*self.features]
-        conv1, fire4, fire8 = (_chained(*layers[start:end]) for start, end in ((0, 3), (5, 7), (10, 12)))
-        return [conv1, *layers[3:5], fire4, *layers[7:10], fire8, _chained(layers[12], _mean_over_space)]
+        """List conv1 and fire2 to fire9, each with the pool behind it."""
+        *layers, fire9 = _pieces(self.features, 0, 3, 4, 5, 7, 8, 9, 10, 12)
+        return [*layers, _chained(fire9, _mean_over_space)]
 
 
 class _Residual(nn.Module):

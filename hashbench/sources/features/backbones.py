@@ -8,8 +8,6 @@ from hashbench.errors import unknown_name
 if TYPE_CHECKING:
     from hashbench.sources.features.architectures import Network
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
 FIRST_LAYER = "conv1"  # of all of them
 _ENLARGED = 4  # by how much small images are enlarged for networks
 
@@ -22,13 +20,10 @@ class Backbone:
     n_features: int
     weights_url: str  # of the official weights, trained on ImageNet; empty if there are none
     sha256: str | None  # of that file; its first 8 digits if its publisher gives no more; None if nothing
-    licence: str  # of the weights
     layers: tuple[str, ...]  # from the images to the features
     input_size: int = 224  # width and height of the images it is meant for, in pixels
     any_size: bool = False  # whether it takes other sizes too: no layer before the features needs a certain one
-    pixel_max: int = 1  # value of the brightest pixel before the mean is subtracted: 1 or 255
-    mean: tuple[float, float, float] = IMAGENET_MEAN  # of R, G and B on that scale, subtracted
-    std: tuple[float, float, float] = IMAGENET_STD  # by which the difference is divided
+    centres: bool = False  # whether it takes pixels from 0 to 255, and subtracts an average image itself
     end_to_end: bool = True  # whether learned methods train it together with their head
 
     @property
@@ -51,74 +46,32 @@ class Backbone:
         return min(self.input_size, _ENLARGED * native_size) if self.any_size and native_size else self.input_size
 
 
-def _torchvision(architecture: str, n_features: int, file: str, sha256: str, **facts: Any) -> Backbone:
+def _torchvision(
+    network: str, n_features: int, file: str, sha256: str, layers: tuple[str, ...], **facts: Any
+) -> Backbone:
     """Describe a network whose official weights are a file of torchvision, with 8 digits of its SHA-256 in the name."""
-    url = f"https://download.pytorch.org/models/{file}"
-    return Backbone(architecture, n_features, url, sha256, "BSD-3-Clause", **facts)
+    url = f"https://download.pytorch.org/models/{file}-{sha256[:8]}.pth"
+    return Backbone(network, n_features, url, sha256, layers, **facts)
 
 
-_ALEXNET = (*(f"conv{number}" for number in range(1, 6)), "fc6", "fc7")  # VGG-F's and VGG-16's too
+_TOWER = (*(f"conv{number}" for number in range(1, 6)), "fc6", "fc7")
 _SQUEEZENET = (FIRST_LAYER, *(f"fire{number}" for number in range(2, 10)))
 _RESNET = (FIRST_LAYER, *(f"layer{number}" for number in range(1, 5)))
+_DSH = (FIRST_LAYER, "conv2", "conv3", "fc4")
+_VGGF = "https://www.vlfeat.org/matconvnet/models/imagenet-vgg-f.mat"
+_OF_ALEXNET = "7be5be791159472b1fbf3c69796f7cb30dca7ad8466c2df70058c37116cdee02"
+_OF_VGG16 = "397923af8e79cdbb6a7127f12361acd7a2f83e06b05044ddf496e83de57a5bf0"
+_OF_RESNET18 = "f37072fd47e89c5e827621c5baffa7500819f7896bbacec160b1a16c560e07ec"
+_OF_RESNET50 = "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a"
 
 BACKBONES: dict[str, Backbone] = {
-    "squeezenet": _torchvision(
-        "SqueezeNet", 512, "squeezenet1_0-b66bff10.pth", "b66bff10", layers=_SQUEEZENET, any_size=True
-    ),
-    "alexnet": _torchvision(
-        "AlexNet",
-        4096,
-        "alexnet-owt-7be5be79.pth",
-        "7be5be791159472b1fbf3c69796f7cb30dca7ad8466c2df70058c37116cdee02",
-        layers=_ALEXNET,
-    ),
-    "vgg-f": Backbone(
-        architecture="VGGF",
-        n_features=4096,
-        weights_url="https://www.vlfeat.org/matconvnet/models/imagenet-vgg-f.mat",
-        sha256=None,
-        licence="see https://www.robots.ox.ac.uk/~vgg/research/deep_eval",
-        layers=_ALEXNET,
-        pixel_max=255,
-        mean=(0.0, 0.0, 0.0),  # it subtracts an average image itself
-        std=(1.0, 1.0, 1.0),
-    ),
-    "vgg16": _torchvision(
-        "VGG16",
-        4096,
-        "vgg16-397923af.pth",
-        "397923af8e79cdbb6a7127f12361acd7a2f83e06b05044ddf496e83de57a5bf0",
-        layers=_ALEXNET,
-    ),
-    "resnet18": _torchvision(
-        "ResNet18",
-        512,
-        "resnet18-f37072fd.pth",
-        "f37072fd47e89c5e827621c5baffa7500819f7896bbacec160b1a16c560e07ec",
-        layers=_RESNET,
-        any_size=True,
-    ),
-    "resnet50": _torchvision(
-        "ResNet50",
-        2048,
-        "resnet50-0676ba61.pth",
-        "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
-        layers=_RESNET,
-        any_size=True,
-        end_to_end=False,
-    ),
-    "dsh-net": Backbone(
-        architecture="DSHNet",
-        n_features=500,
-        weights_url="",
-        sha256=None,
-        licence="",
-        layers=(FIRST_LAYER, "conv2", "conv3", "fc4"),
-        input_size=32,
-        pixel_max=255,
-        mean=(0.0, 0.0, 0.0),  # it subtracts an average image itself
-        std=(1.0, 1.0, 1.0),
-    ),
+    "squeezenet": _torchvision("SqueezeNet", 512, "squeezenet1_0", "b66bff10", _SQUEEZENET, any_size=True),
+    "alexnet": _torchvision("AlexNet", 4096, "alexnet-owt", _OF_ALEXNET, _TOWER),
+    "vgg-f": Backbone("VGGF", 4096, _VGGF, None, _TOWER, centres=True),
+    "vgg16": _torchvision("VGG16", 4096, "vgg16", _OF_VGG16, _TOWER),
+    "resnet18": _torchvision("ResNet18", 512, "resnet18", _OF_RESNET18, _RESNET, any_size=True),
+    "resnet50": _torchvision("ResNet50", 2048, "resnet50", _OF_RESNET50, _RESNET, any_size=True, end_to_end=False),
+    "dsh-net": Backbone("DSHNet", 500, "", None, _DSH, input_size=32, centres=True),
 }
 TRAINABLE = tuple(name for name, backbone in BACKBONES.items() if backbone.end_to_end)
 

@@ -21,21 +21,13 @@ if TYPE_CHECKING:
 PREFIX = "hf:"
 POOLINGS = {"cls": "CLS", "mean": "mean", "projection": "projection"}  # as users type them and as rows show them
 _HOW_TO_INSTALL = "features hf:MODEL need the library transformers, which is not installed: pip install transformers."
-_HOW_TO_NAME = "name a folder, or a model of the hub as hf:OWNER/MODEL or hf:OWNER/MODEL@REVISION"
-_HOW_TO_SAVE = "Save it with model.save_pretrained(FOLDER), and pass hf:FOLDER"
-_ADD_PROCESSOR = "Put the model's preprocessor_config.json into its folder, by processor.save_pretrained(FOLDER)."
-_ADD_TOKENIZER = (
-    "Put the model's tokenizer.json and tokenizer_config.json into its folder, by tokenizer.save_pretrained(FOLDER)."
-)
-_PICKLES = (".bin", ".ckpt", ".h5", ".msgpack", ".pt", ".pth")
 _FILES = re.compile(r"(1_Pooling/)?[^/]+\.(json|txt|model)|[^/]+\.safetensors")  # of a model that are read
+_DOWNLOADED = {"allow_patterns": ["*.json", "*.txt", "*.model", "*.safetensors"], "ignore_patterns": ["[!1]*/*"]}
 _POOLING_FILE = "1_Pooling/config.json"  # of sentence-transformers
-_MODULES = (("Transformer", ""), ("Pooling", "1_Pooling"))  # of sentence-transformers that are applied, and Normalize
+_MODULES = {("Transformer", ""), ("Pooling", "1_Pooling")}  # of sentence-transformers that are applied, and Normalize
 _USUAL_LENGTH = 512  # tokens of a text, if neither tokenizer nor model has a limit
 _NO_LIMIT = 1_000_000  # tokens; a tokenizer without a limit has 10^30
 _DIGEST = 8  # hex digits of a folder's digest in names
-_SHOWN = 3  # parameters, files or sizes in an error
-_SHOWN_TEXT = 40  # characters
 _ROUNDING = 1e-2  # of a vector's norm, which float16 may take
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 
@@ -74,18 +66,19 @@ def parse(kind: str) -> ModelName:
     """Read ``hf:MODEL[@REVISION][:POOLING]``; an existing folder comes before a model of the hub."""
     text, pooling = kind.removeprefix(PREFIX), None
     folder = _folder(text)
-    if folder is None:
-        head, colon, tail = text.rpartition(":")
-        if colon and not re.search(r"[/\\]", tail):
-            text, pooling = head, tail
-            folder = _folder(text)
-        if pooling is not None and pooling not in POOLINGS:
+    if folder is None and (parts := re.fullmatch(r"(.*):([^/\\:]*)", text)):
+        text, pooling = parts.groups()
+        if pooling not in POOLINGS:
             raise HashbenchError(f"{kind} has pooling {pooling!r}, expected one of {', '.join(POOLINGS)}.")
+        folder = _folder(text)
     if folder is not None:
         return ModelName(text, None, pooling, folder)
     model, _, revision = text.partition("@")
     if not re.fullmatch(r"(\w[\w.-]*/)?\w[\w.-]*", model) or "--" in model:
-        raise HashbenchError(f"{kind} is neither a folder that exists nor the name of a model; {_HOW_TO_NAME}.")
+        raise HashbenchError(
+            f"{kind} is neither a folder that exists nor the name of a model; name a folder, or a model of the hub as "
+            "hf:OWNER/MODEL or hf:OWNER/MODEL@REVISION."
+        )
     return ModelName(model, revision or None, pooling, None)
 
 
@@ -123,59 +116,45 @@ class Model:
         self.dtype = self.torch.float32 if self.device == "cpu" else self.torch.float16
         if in_float64:
             self.dtype = self.torch.float64
+        self._wide = self.torch.promote_types(self.dtype, self.torch.float32)  # of vectors
         self._lock = Lock()  # a tokenizer works for one thread at a time
         self._padding = "longest"
         name = parse(kind)
         folder = folder or name.folder
-        if folder is None:
-            self.folder = download(name.model, name.revision, on_progress)
-            model, content = name.model, self.folder.name
-            origin = f"{model}, commit {content}"
-        else:
-            self.folder = folder
-            content = digest_of(folder)
-            if name.folder is None and name.revision and not content.startswith(name.revision):
-                raise HashbenchError(
-                    f"the files in {folder} are not those of {kind}, but have the digest {content}. Pass the folder as "
-                    f"--features hf:{folder}."
-                )
-            model = re.split("[@:]", name.short.removeprefix(PREFIX))[0]
-            origin = f"{model}, files {content}"
-        _check_safe(kind, self.folder)
-        self._is_normalised = reads == "texts" and _normalises(kind, self.folder)
+        self.folder = download(name.model, name.revision, on_progress) if folder is None else folder
+        content = self.folder.name if folder is None else digest_of(folder)
+        if folder is not None and name.folder is None and name.revision and not content.startswith(name.revision):
+            raise HashbenchError(
+                f"the files in {folder} are not those of {kind}, but have the digest {content}. Pass the folder as "
+                f"--features hf:{folder}."
+            )
+        model = re.split("[@:]", name.short.removeprefix(PREFIX))[0]
+        settings = _of_sentence_transformers(kind, self.folder) if reads == "texts" else SentenceSettings()
+        self._is_normalised, self._is_lowered = settings.is_normalised, settings.is_lowered
         self._projects = f"get_{reads.removesuffix('s')}_features"  # method of models of images and texts
         with _quiet(self.transformers.utils.logging):
             self.model, self.config = self._load()
-            self._check_reads()
-            self.prepare = self._image_processor() if reads == "images" else self._tokenizer()
+            self.prepare = self._image_processor() if reads == "images" else self._tokenizer(settings.max_length)
+        self._weight_names = {name.rpartition(".")[2] for name, _ in self.model.named_parameters()}
         self._has_cls = self._finds_cls()
-        self.pooling = self._choose_pooling(name.pooling)
+        self.pooling = self._choose_pooling(name.pooling, settings.pooling)
         self.n_features = self._try_out()
         dtype = str(self.dtype).removeprefix("torch.")
-        version = self.transformers.__version__
         pooling = f"{POOLINGS[self.pooling]}{', normalised' if self._is_normalised else ''}"
-        self.provenance = f"{origin}, {pooling}, {dtype}, transformers {version}"
+        origin = f"{model}, {'commit' if folder is None else 'files'} {content}"
+        self.provenance = f"{origin}, {pooling}, {dtype}, transformers {self.transformers.__version__}"
         self.recipe = {"model": model, "content": content, "pooling": self.pooling, "normalised": self._is_normalised}
 
     def of_batch(self, items: Sequence[Any]) -> "Tensor":
         """Compute the vectors (n, n_features), float32 or 64, of images (height, width, 3), uint8, or of texts."""
-        try:
+        is_image = self.reads == "images"
+        shown = f"images of shapes {sorted({item.shape for item in items})[:3]}" if is_image else f"{items[0][:40]!r}"
+        advice = "Give images of one size" if is_image else "Check that the tokenizer is the model's own"
+        what = f"{self.kind} ({type(self.model).__name__}) cannot be applied to {shown}"
+        with _failing(what, f"{advice}, or choose another model"):
             vectors: Tensor = self._pooled(self._inputs(items)).to(self._wide)
-            if self._is_normalised:
-                vectors = self.torch.nn.functional.normalize(vectors)
-        except self.torch.OutOfMemoryError as error:
-            raise HashbenchError(f"{self.kind} does not fit into the GPU's memory: choose --device cpu.") from error
-        except Exception as error:  # models expect inputs of many kinds
-            if self.reads == "images":
-                sizes = sorted({f"{item.shape[1]} x {item.shape[0]}" for item in items})
-                what = f"images of {', '.join(sizes[:_SHOWN])} pixels"
-                advice = "Give images of one size, or choose a model whose processor resizes them"
-            else:
-                what = f"texts such as {items[0][:_SHOWN_TEXT]!r}"
-                advice = f"Check that the tokenizer in {self.folder} is the model's own, or choose another model"
-            raise HashbenchError(
-                f"{self.kind} ({type(self.model).__name__}) cannot be applied to {what}: {_reason(error)}. {advice}."
-            ) from error
+        if self._is_normalised:
+            vectors = self.torch.nn.functional.normalize(vectors)
         if not vectors.isfinite().all():
             advice = "Choose --device cpu" if self.device == "cuda" else "Choose another model"
             raise HashbenchError(f"{self.kind} computes values that are not finite in {self.dtype}. {advice}.")
@@ -190,8 +169,9 @@ class Model:
     # ---------------------------------------------------------------- loading
 
     def _load(self) -> tuple[Any, Any]:
-        """Load the model and its configuration; refuse weights with fewer or more parameters."""
-        try:
+        """Load the model and its configuration; refuse one of other items, or with fewer or more weights."""
+        advice = "It has to be a model of transformers, with weights in .safetensors files and without code of its own"
+        with _failing(f"cannot load {self.kind} from {self.folder}", advice):
             config = self.transformers.AutoConfig.from_pretrained(self.folder, **_LOCAL)
             architecture = next(iter(getattr(config, "architectures", None) or ()), "")
             loader = self.transformers.AutoModel  # drops a projection, and expects a decoder beside an encoder
@@ -206,110 +186,67 @@ class Model:
                 dtype=self.dtype,
                 output_loading_info=True,
             )
-        except Exception as error:  # damaged files, unknown architectures, code from the hub: errors of any kind
-            raise HashbenchError(
-                f"cannot load {self.kind} from {self.folder}: {_reason(error)}. Models that need code from the hub are "
-                "not loaded; choose one that transformers contains."
-            ) from error
-        missing = sorted(key for key in info["missing_keys"] if ".pooler." not in f".{key}")  # which is not used
-        if missing:
-            shown = ", ".join(missing[:_SHOWN])
-            raise HashbenchError(
-                f"the weights in {self.folder} lack {len(missing)} parameters of {type(model).__name__}, such as "
-                f"{shown}. {_HOW_TO_SAVE}."
-            )
         used = {re.sub(r"\d+", "0", key) for key in model.state_dict()}
-        left_out = sorted(key for key in info["unexpected_keys"] if re.sub(r"\d+", "0", key) in used)
-        if left_out:
+        missing = {key for key in info["missing_keys"] if ".pooler." not in f".{key}"}  # which is not used
+        left_out = {key for key in info["unexpected_keys"] if re.sub(r"\d+", "0", key) in used}  # of further layers
+        if missing or left_out:
             raise HashbenchError(
-                f"the weights in {self.folder} have layers that its config.json leaves out, such as {left_out[0]}. "
-                f"Restore the number of layers in it, or s{_HOW_TO_SAVE[1:]}."
+                f"the weights in {self.folder} do not fit its config.json: {len(missing)} are missing and "
+                f"{len(left_out)} left out, such as {min(missing | left_out)}. Save the model with "
+                "model.save_pretrained(FOLDER), and pass hf:FOLDER."
+            )
+        expected = "pixel_values" if self.reads == "images" else "input_ids"
+        if not hasattr(model, self._projects) and model.main_input_name != expected:
+            raise HashbenchError(
+                f"{self.kind} ({type(model).__name__}) does not read {self.reads}, but {model.main_input_name}. Choose "
+                f"a model of {self.reads}."
             )
         return model.eval().to(self.device), config
 
-    def _check_reads(self) -> None:
-        """Refuse a model of the other kind of items."""
-        entry = {"images": "pixel_values", "texts": "input_ids"}[self.reads]
-        if hasattr(self.model, self._projects) or self.model.main_input_name == entry:
-            return
-        other = "texts" if self.reads == "images" else "images"
-        example = "facebook/dinov2-small" if self.reads == "images" else "sentence-transformers/all-MiniLM-L6-v2"
-        raise HashbenchError(
-            f"{self.kind} ({type(self.model).__name__}) does not read {self.reads}, only {other}. Choose a model of "
-            f"{self.reads}, such as hf:{example}."
-        )
-
-    def _part(self, loader: Any, what: str, advice: str, **options: Any) -> Any:
-        """Load what prepares the model's inputs."""
-        try:
-            return loader.from_pretrained(self.folder, **_LOCAL, **options)
-        except Exception as error:  # as for the model
-            raise HashbenchError(
-                f"{self.kind} has no {what} that can be loaded ({_reason(error)}). {advice}"
-            ) from error
-
     def _image_processor(self) -> Any:
         """Load the model's image processor, the one of Pillow, which gives the same bytes on all machines."""
-        return self._part(self.transformers.AutoImageProcessor, "image processor", _ADD_PROCESSOR, backend="pil")
+        advice = "Add its preprocessor_config.json by processor.save_pretrained(FOLDER)"
+        with _failing(f"{self.kind} has no image processor that can be loaded", advice):
+            return self.transformers.AutoImageProcessor.from_pretrained(self.folder, **_LOCAL, backend="pil")
 
-    def _tokenizer(self) -> Any:
-        """Load the model's tokenizer, and limit the length of texts if it has no limit."""
-        tokenizer = self._part(self.transformers.AutoTokenizer, "tokenizer", _ADD_TOKENIZER)
-        text_config = getattr(self.config, "text_config", self.config)
-        n_tokens, n_known = len(tokenizer), getattr(text_config, "vocab_size", 0)
+    def _tokenizer(self, recorded: int | None) -> Any:
+        """Load the model's tokenizer, and limit texts to the length recorded and to the model's positions."""
+        advice = "Add its tokenizer.json and tokenizer_config.json by tokenizer.save_pretrained(FOLDER)"
+        with _failing(f"{self.kind} has no tokenizer that can be loaded", advice):
+            tokenizer = self.transformers.AutoTokenizer.from_pretrained(self.folder, **_LOCAL)
+        config = getattr(self.config, "text_config", self.config)
+        n_tokens, n_known = len(tokenizer), getattr(config, "vocab_size", 0)
         if 2 * n_tokens < n_known:  # without its files, transformers makes up one that knows no word
             raise HashbenchError(
-                f"{self.kind} has a tokenizer of {n_tokens} tokens for a model of {n_known}: its own tokenizer files "
-                f"are missing. {_ADD_TOKENIZER}"
+                f"{self.kind} has a tokenizer of {n_tokens} tokens for a model of {n_known}: it lacks files. {advice}."
             )
-        recorded = _text_settings(self.folder)
-        self._is_lowered = bool(recorded.get("do_lower_case"))
-        longest = recorded.get("max_seq_length") or tokenizer.model_max_length
-        positions = self._n_positions(text_config) or (_USUAL_LENGTH if longest > _NO_LIMIT else longest)
-        tokenizer.model_max_length = min(longest, positions)
+        limits = (recorded or tokenizer.model_max_length, getattr(config, "max_position_embeddings", None) or 0)
+        tokenizer.model_max_length = min((n for n in limits if 0 < n < _NO_LIMIT), default=_USUAL_LENGTH)
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token  # its positions are masked
         return tokenizer
-
-    def _n_positions(self, config: Any) -> int:
-        """Return how many tokens a text may have; 0 if there is no limit."""
-        n_positions = max(getattr(config, "max_position_embeddings", None) or 0, 0)  # of XLNet -1
-        for name, module in self.model.named_modules():
-            padding = getattr(module, "padding_idx", None)
-            if "position" in name and padding is not None:  # RoBERTa and its relatives count on from that of padding
-                return int(n_positions - padding - 1)
-        return int(n_positions)
 
     # ---------------------------------------------------------------- pooling
 
     def _finds_cls(self) -> bool:
         """Return whether a CLS token comes first."""
         if self.reads == "images":
-            names = ("cls_token", "class_embedding", "class_token")
-            return any(name.rpartition(".")[2] in names for name, _ in self.model.named_parameters())
-        first = self.prepare("text")["input_ids"][:1]
-        return self.prepare.cls_token_id is not None and first == [self.prepare.cls_token_id]
+            return not self._weight_names.isdisjoint(("cls_token", "class_embedding", "class_token"))
+        return self.prepare.cls_token_id in self.prepare("text")["input_ids"][:1]
 
-    def _choose_pooling(self, chosen: str | None) -> str:
-        """Return the pooling that the user chose, or the model's: its projection, that of its files, or its CLS token.
-
-        Texts are pooled by the mean unless the files name another pooling.
-        """
-        has_projection = hasattr(self.model, self._projects) or type(self.model).__name__.endswith("WithProjection")
-        if has_projection:
-            possible = ["projection"]
-        elif self.reads == "images":
-            possible = ["cls", "mean"] if self._has_cls else ["mean"]
-        else:
-            possible = ["mean", "cls"] if self._has_cls else ["mean"]
-        if chosen is None and self.reads == "texts" and not has_projection:
-            chosen = _pooling_of_files(self.folder)
-        if chosen is not None and chosen not in possible:
+    def _choose_pooling(self, chosen: str | None, recorded: str | None) -> str:
+        """Return the pooling: the projection if there is one, else what is chosen or recorded, CLS or mean."""
+        possible = [*(["cls"] if self._has_cls else []), "mean"]
+        usual = recorded or "mean" if self.reads == "texts" else possible[0]
+        if hasattr(self.model, self._projects) or type(self.model).__name__.endswith("WithProjection"):
+            possible, usual = ["projection"], "projection"
+        pooling = chosen or usual
+        if pooling not in possible:
             raise HashbenchError(
-                f"{self.kind} ({type(self.model).__name__}) has no pooling {chosen!r}, only {' and '.join(possible)}. "
-                f"Write it after the name: hf:MODEL:{possible[0]}."
+                f"{self.kind} ({type(self.model).__name__}) has no pooling {pooling!r}, only {' and '.join(possible)}. "
+                f"Write it after the name: hf:MODEL:{possible[-1]}."
             )
-        return chosen or possible[0]
+        return pooling
 
     def _inputs(self, items: Sequence[Any]) -> dict[str, "Tensor"]:
         """Prepare a batch as the model was trained on, by its processor or tokenizer."""
@@ -339,22 +276,11 @@ class Model:
             pooled = getattr(outputs, "pooler_output", None)
             return hidden.mean(dim=(2, 3)) if pooled is None else pooled.flatten(1)
         hidden = hidden.to(self._wide)
-        if self.reads == "images":
-            return hidden[:, self._n_prefix :].mean(dim=1)
+        if self.reads == "images":  # without CLS, a distillation token and registers
+            n_registers = getattr(self.config, "num_register_tokens", 0) or 0
+            return hidden[:, self._has_cls + ("distillation_token" in self._weight_names) + n_registers :].mean(dim=1)
         mask = inputs["attention_mask"][..., None].to(self._wide)  # (n, n_tokens, 1)
         return (hidden * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
-
-    @property
-    def _wide(self) -> Any:
-        """The dtype of vectors, at least float32."""
-        return self.torch.promote_types(self.dtype, self.torch.float32)
-
-    @property
-    def _n_prefix(self) -> int:
-        """The number of tokens before those of patches: CLS, a distillation token and registers."""
-        names = {name.rpartition(".")[2] for name, _ in self.model.named_parameters()}
-        n_registers = getattr(self.config, "num_register_tokens", 0) or 0
-        return int(self._has_cls) + ("distillation_token" in names) + int(n_registers)
 
     def _try_out(self) -> int:
         """Compute the vector of one item twice; refuse a model that fails, draws at random or gives no vector."""
@@ -362,15 +288,26 @@ class Model:
 
         item = np.full((64, 64, 3), 128, np.uint8) if self.reads == "images" else "a text"
         first, second = (self([item]) for _ in range(2))
-        if first.ndim != 2 or len(first) != 1:
-            raise HashbenchError(f"{self.kind} gives an array of shape {first.shape} for one item, expected a vector.")
-        if not np.array_equal(first, second):
-            raise HashbenchError(f"{self.kind} gives other features each time; choose a model that draws nothing.")
+        if first.ndim != 2 or not np.array_equal(first, second):
+            raise HashbenchError(
+                f"{self.kind} does not compute a vector per item, the same each time, but an array of shape "
+                f"{first.shape}. Choose another model."
+            )
         if self.reads == "texts":
             change = np.linalg.norm(first - self([item, f"{item} " * 4])[:1])
             if change > _ROUNDING * np.linalg.norm(first):
                 self._padding = "max_length"  # as SigLIP, which reads the padding too
         return int(first.shape[1])
+
+
+@contextmanager
+def _failing(what: str, advice: str) -> Iterator[None]:
+    """Turn errors of the libraries, which can be of any kind, into a sentence."""
+    try:
+        yield
+    except Exception as error:
+        reason = one_line(error).partition(". ")[0].rstrip(".")[:200]
+        raise HashbenchError(f"{what}: {type(error).__name__}: {reason}. {advice}.") from error
 
 
 @contextmanager
@@ -387,74 +324,50 @@ def _quiet(logging: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {one_line(error).rstrip('.')[:200]}"
+# ---------------------------------------------------------------- files
 
 
-# ---------------------------------------------------------------- files of sentence-transformers
+class SentenceSettings(NamedTuple):
+    """What sentence-transformers records beside a model of texts."""
+
+    pooling: str | None = None
+    is_normalised: bool = False
+    max_length: int | None = None
+    is_lowered: bool = False
 
 
-def _read_json(path: Path, default: Any) -> Any:
-    """Read a file of settings; return the default if it is missing, refuse another type than the default's."""
-    if not path.is_file():
-        return default
-    with reading(path, "JSON"):
-        content = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(content, type(default)):
-        raise HashbenchError(f"{path} holds a {type(content).__name__}, expected a {type(default).__name__}.")
-    return content
+def _of_sentence_transformers(kind: str, folder: Path) -> SentenceSettings:
+    """Read the settings of sentence-transformers, if there are any; refuse modules that hashbench does not apply."""
 
+    def content(path: Path) -> Any:
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
-def _normalises(kind: str, folder: Path) -> bool:
-    """Return whether the recorded modules normalise vectors; refuse modules that hashbench does not apply."""
-    path = folder / "modules.json"
-    with reading(path, "modules of sentence-transformers"):
-        modules = [(module["type"].rpartition(".")[2], module["path"]) for module in _read_json(path, [])]
+    with reading(folder, "settings of sentence-transformers"):
+        modules = [(module["type"].rpartition(".")[2], module["path"]) for module in content(folder / "modules.json")]
+        pooling = content(folder / _POOLING_FILE)
+        modes = [key for key, is_on in pooling.items() if key.startswith("pooling_mode_") and is_on is True]
+        modes = [re.sub(r"pooling_mode_|_tokens?$", "", mode) for mode in modes] or [pooling.get("pooling_mode")]
+        texts = [content(path) for path in sorted(folder.glob("sentence_*_config.json"))]  # of BERT, RoBERTa and others
+        max_length, is_lowered = (texts[0].get(key) if texts else None for key in ("max_seq_length", "do_lower_case"))
+        if max_length is not None:
+            max_length = int(max_length)
     for name, where in modules:
         if name != "Normalize" and (name, where) not in _MODULES:
             raise HashbenchError(
                 f"{kind} has the module {name} ({where}) of sentence-transformers, which hashbench does not apply. "
                 "Compute the vectors with sentence-transformers, and pass their file with --from."
             )
-    return "Normalize" in dict(modules)
-
-
-def _text_settings(folder: Path) -> dict[str, Any]:
-    """Read the length of texts and whether they are lowered, if recorded."""
-    paths = sorted(folder.glob("sentence_*_config.json"))  # of BERT, RoBERTa and others
-    settings: dict[str, Any] = _read_json(paths[0], {}) if paths else {}
-    longest = settings.get("max_seq_length")
-    if longest is not None and (type(longest) is not int or longest < 1):
-        raise HashbenchError(f"{paths[0]} has max_seq_length {longest!r}, expected a whole number from 1, or null.")
-    return settings
-
-
-def _pooling_of_files(folder: Path) -> str | None:
-    """Read the recorded pooling; None if there is none."""
-    path = folder / _POOLING_FILE
-    content = _read_json(path, {})
-    if not content:
-        return None
-    modes = [key for key, is_on in content.items() if key.startswith("pooling_mode_") and is_on is True]
-    modes = modes or [f"pooling_mode_{content.get('pooling_mode')}"]
-    poolings = {"pooling_mode_cls_token": "cls", "pooling_mode_cls": "cls", "pooling_mode_mean_tokens": "mean"}
-    poolings["pooling_mode_mean"] = "mean"
-    if len(modes) == 1 and modes[0] in poolings:
-        return poolings[modes[0]]
-    raise HashbenchError(
-        f"{path} asks for {' and '.join(modes)}, and hashbench pools by cls or mean. Write one after the name: "
-        "hf:MODEL:mean."
-    )
-
-
-# ---------------------------------------------------------------- files
+    is_normalised = "Normalize" in dict(modules)
+    return SentenceSettings(" and ".join(map(str, filter(None, modes))), is_normalised, max_length, bool(is_lowered))
 
 
 def digest_of(folder: Path) -> str:
     """Compute a digest of a model's files, 16 hex digits."""
     with reading(folder):
-        states = [(path, path.stat()) for path in _model_files(folder)]
-        return _digest(folder, *((path, state.st_size, state.st_mtime_ns, state.st_ctime_ns) for path, state in states))
+        inside = [file for file in (*folder.iterdir(), folder / _POOLING_FILE) if file.is_file()]
+        files = sorted(file for file in inside if _FILES.fullmatch(file.relative_to(folder).as_posix()))
+        states = [(file, file.stat()) for file in files]
+        return _digest(folder, *((file, state.st_size, state.st_mtime_ns, state.st_ctime_ns) for file, state in states))
 
 
 @lru_cache
@@ -468,70 +381,15 @@ def _digest(folder: Path, *files: tuple[Path, int, int, int]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _model_files(folder: Path) -> list[Path]:
-    files = [*folder.iterdir(), folder / _POOLING_FILE]
-    return sorted(file for file in files if file.is_file() and _FILES.fullmatch(file.relative_to(folder).as_posix()))
-
-
-def _check_safe(kind: str, folder: Path) -> None:
-    """Refuse what is not a folder with a configuration and safetensors."""
-    with reading(folder):
-        if not folder.is_dir():
-            raise HashbenchError(f"the weights of {kind} are a folder, got {folder}. Pass it as --features hf:FOLDER.")
-        names = sorted(path.name for path in folder.iterdir())
-    if "config.json" not in names:
-        raise HashbenchError(f"{folder} is not a model of transformers: it has no config.json. {_HOW_TO_SAVE}.")
-    _check_weights(names, str(folder))
-
-
-def _check_weights(names: Sequence[str], where: str) -> None:
-    """Refuse files of a model without safetensors."""
-    if any(name.endswith(".safetensors") for name in names):
-        return
-    pickles = [name for name in names if name.endswith(_PICKLES)][:_SHOWN]
-    why = f"only {', '.join(pickles)}, which could run code" if pickles else "no file of weights"
-    raise HashbenchError(f"{where} has no weights in .safetensors files, but {why}. {_HOW_TO_SAVE}.")
-
-
 def download(model: str, revision: str | None, on_progress: Progress = silent) -> Path:
-    """Download a model's files from the hub; return their folder, whose name is the commit.
+    """Download a model's files from the hub, or find them in its client's cache; return their folder, named by commit.
 
-    The hub is the address in ``HF_ENDPOINT``, and files are kept in its client's cache. If the hub does not answer,
-    what the cache holds is used.
+    The hub is the address in ``HF_ENDPOINT``. If it does not answer, the cache has to hold the whole model.
     """
     import huggingface_hub
-    from huggingface_hub import constants, errors
 
-    where, endpoint = f"{model}{f'@{revision}' if revision else ''}", constants.ENDPOINT
-    try:
-        info = huggingface_hub.HfApi(endpoint=endpoint).model_info(model, revision=revision)
-    except errors.GatedRepoError as error:
-        raise HashbenchError(
-            f"{model} is a gated model of {endpoint}. Accept its terms there, then set HF_TOKEN."
-        ) from error
-    except errors.RevisionNotFoundError as error:
-        raise HashbenchError(
-            f"{model} has no revision {revision!r}; choose a branch, a tag or a commit of {endpoint}/{model}."
-        ) from error
-    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
-        raise HashbenchError(
-            f"there is neither a folder {model} nor a model of that name at {endpoint}, or it is private; "
-            f"{_HOW_TO_NAME}."
-        ) from error
-    except Exception as error:  # no network, a broken answer, offline mode: errors of the library and of its client
-        cached = huggingface_hub.try_to_load_from_cache(model, "config.json", revision=revision)
-        if isinstance(cached, str):
-            return Path(cached).parent
-        raise HashbenchError(
-            f"{where} is not in the cache, and {endpoint} cannot be reached: {_reason(error)}. Fetch the "
-            "model on another machine, and pass hf:FOLDER."
-        ) from error
-    names = [file.rfilename for file in info.siblings or ()]
-    _check_weights(names, f"{where} at {endpoint}")
-    on_progress(f"fetching {where}, commit {info.sha}", 0, 0)
-    wanted = [name for name in names if _FILES.fullmatch(name)]
-    try:
-        folder = huggingface_hub.snapshot_download(model, revision=revision, allow_patterns=wanted)
-    except Exception as error:  # as above, and full disks
-        raise HashbenchError(f"cannot fetch {where} from {endpoint}: {_reason(error)}. Try again.") from error
-    return Path(folder)
+    where = f"{model}{f'@{revision}' if revision else ''}"
+    on_progress(f"fetching {where}", 0, 0)
+    advice = "Check the name, or fetch the model on another machine and pass hf:FOLDER"
+    with _failing(f"cannot fetch {where} from {huggingface_hub.constants.ENDPOINT}", advice):
+        return Path(huggingface_hub.snapshot_download(model, revision=revision, **_DOWNLOADED))

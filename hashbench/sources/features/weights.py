@@ -1,7 +1,8 @@
-"""Weights of networks: read from files and checked, or drawn at random, and applied to images."""
+"""Weights of networks: read from files and checked, or drawn at random; applied to images, whole or below a layer."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
@@ -10,17 +11,21 @@ import numpy as np
 
 from hashbench._parallel import chunks, in_threads
 from hashbench._typing import AnyArray, ByteArray, Float32Array, Progress, silent
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, one_line
 from hashbench.sources._tensors import Tensor, nn, torch
 from hashbench.sources._torch import find_device
 from hashbench.sources.download import fetch
 from hashbench.sources.features.architectures import Network
-from hashbench.sources.features.backbones import Backbone, get_backbone
-from hashbench.store.files import data_dir
-from hashbench.store.inputs import check_file, reading
+from hashbench.sources.features.backbones import FIRST_LAYER, Backbone, get_backbone
+from hashbench.store.artifact import Blocks, cached_array
+from hashbench.store.files import data_dir, locked
+from hashbench.store.inputs import check_file, check_fits, reading
+from hashbench.store.provenance import DATASET_VERSION
 
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of R, G and B in ImageNet, 1 is the brightest pixel
 _BATCH = {"cpu": 32, "cuda": 256}  # images that go through the network at a time
-_N_NAMED = 3  # offending parameters in an error
+_LONGEST_REASON = 400  # characters of PyTorch's list of parameters in an error
+BLOCK = 512  # images whose activations are computed together
 
 
 class Weights(NamedTuple):
@@ -48,13 +53,18 @@ def read_weights(name: str, path: Path) -> Weights:
         raise HashbenchError(
             f"{path} is damaged or not a file of weights ({type(error).__name__} in its {len(content)} bytes). {advice}"
         ) from error
-    expected = blank(name).state_dict()
-    for key, tensor in expected.items():
-        if key.endswith("num_batches_tracked"):
-            state.setdefault(key, torch.zeros_like(tensor, device="cpu"))
-    complaints = _differences(state, expected)
-    if complaints:
-        raise HashbenchError(f"{path} does not hold the weights of {name}: {'; '.join(complaints)}. {advice}")
+    network = blank(name)
+    counters = (key for key in network.state_dict() if key.endswith("num_batches_tracked"))
+    state = {key: torch.zeros((), dtype=torch.int64) for key in counters} | state
+    try:
+        network.load_state_dict(state, assign=True)
+    except RuntimeError as error:  # lists all missing, unexpected and misshapen parameters
+        raise HashbenchError(
+            f"{path} does not hold the weights of {name}: {one_line(error).rstrip('.')[:_LONGEST_REASON]}. {advice}"
+        ) from error
+    damaged = next((key for key, tensor in state.items() if not tensor.isfinite().all()), None)
+    if damaged:
+        raise HashbenchError(f"{path} has values of {damaged} that are not finite. {advice}")
     return Weights(state, hashlib.sha256(content).hexdigest())
 
 
@@ -145,6 +155,77 @@ class Extractor:
         return features
 
 
+class FrozenBelow(Extractor):
+    """Features from a pretrained network whose layers before ``train_from`` stay frozen.
+
+    They are computed from the inputs of that layer, which `inputs` returns: the images if it is the first layer, else
+    activations, channels last, rounded to float16 whether they are cached or not.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        weights: Path | Weights,
+        *,
+        image_size: int,
+        device: str = "auto",
+        train_from: str = FIRST_LAYER,
+    ) -> None:
+        super().__init__(name, weights, image_size=image_size, device=device)
+        self.train_from, self.n_frozen = train_from, get_backbone(name).layers.index(train_from)
+
+    def forward(self, inputs: Tensor, end: int | None = None) -> Tensor:
+        """Compute the features of one batch of inputs; see `Extractor.forward`."""
+        if not self.n_frozen:
+            return super().forward(inputs, end)
+        features: Tensor = self.network(inputs.float().movedim(-1, 1), self.n_frozen, end)
+        return features
+
+    def inputs(self, images: ByteArray, folder: Path | None = None) -> AnyArray:
+        """Compute the inputs of RGB images (n, height, width, 3); cache them in ``folder`` if given."""
+        if not self.n_frozen:
+            return images
+        shape = (len(images), *self._shape)
+        if folder is None:
+            check_fits(2 * int(np.prod(shape)), f"what {self.name} gives {self.train_from} for {len(images):,} images")
+            values = np.empty(shape, np.float16)
+            for number, block in enumerate(self._blocks(images)):
+                values[number * BLOCK :][: len(block)] = block
+            return values
+        key = self._key(images)
+        path = folder / f"{self.name}-{self.train_from}-{key}.h5"
+        with locked(path):
+            return cached_array(path, key, Blocks(shape, np.dtype(np.float16), self._blocks(images)))
+
+    @cached_property
+    def _shape(self) -> tuple[int, ...]:
+        """The shape of the activations of one image."""
+        image = torch.empty(1, 3, self.image_size, self.image_size, device="meta")
+        return tuple(blank(self.name)(image, end=self.n_frozen).movedim(1, -1).shape[1:])
+
+    def _key(self, images: ByteArray) -> str:
+        """Compute a digest of everything that affects the activations."""
+        network = [self.name, self.sha256, self.train_from, self.image_size, self.device]
+        about = [DATASET_VERSION, torch.__version__, *network]
+        digest = hashlib.sha256(f"{about} {images.shape}".encode())
+        for start in range(0, len(images), BLOCK):
+            digest.update(images[start : start + BLOCK].tobytes())
+        return digest.hexdigest()[:16]
+
+    def _blocks(self, images: ByteArray) -> Iterator[AnyArray]:
+        for start in range(0, len(images), BLOCK):
+            block = in_batches(self._below, images[start : start + BLOCK], self._shape, self.device).astype(np.float16)
+            if not np.isfinite(block).all():
+                raise HashbenchError(
+                    f"{self.name} gives {self.train_from} numbers beyond the range of float16. Choose another "
+                    f"train_from, such as {FIRST_LAYER}."
+                )
+            yield block
+
+    def _below(self, images: Tensor) -> Tensor:
+        return super().forward(images, self.n_frozen).movedim(1, -1).half()
+
+
 def to_input(images: AnyArray | Tensor, backbone: Backbone, size: int | None = None) -> Tensor:
     """Convert images (n, height, width, 3), uint8, RGB, to the size and scale that a network was trained on.
 
@@ -162,8 +243,10 @@ def to_input(images: AnyArray | Tensor, backbone: Backbone, size: int | None = N
     resized = nn.functional.interpolate(
         pixels.permute(0, 3, 1, 2).float(), (size, size), mode="bicubic", align_corners=False, antialias=shrinks
     )
-    mean, std = (resized.new_tensor(values)[:, None, None] for values in (backbone.mean, backbone.std))  # (3, 1, 1)
-    return (resized * (backbone.pixel_max / 255) - mean) / std
+    if backbone.centres:
+        return resized
+    mean, std = (resized.new_tensor(values)[:, None, None] for values in (_MEAN, _STD))  # (3, 1, 1)
+    return (resized * (1 / 255) - mean) / std
 
 
 def in_batches(
@@ -249,29 +332,6 @@ def _read_mat(content: bytes) -> dict[str, Tensor]:
         average = np.broadcast_to(average.ravel(), (224, 224, 3))
     state["average_image"] = average.transpose(2, 0, 1)
     return {key: torch.from_numpy(np.array(value, np.float32, order="C")) for key, value in state.items()}
-
-
-def _differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    """Describe parameters that are missing, unexpected, of another shape or not finite."""
-    missing = [key for key in expected if key not in state]
-    unexpected = [key for key in state if key not in expected]
-    misshapen = [
-        f"{key} of shape {tuple(state[key].shape)} in place of {tuple(tensor.shape)}"
-        for key, tensor in expected.items()
-        if key in state and state[key].shape != tensor.shape
-    ]
-    not_finite = [key for key, tensor in state.items() if not tensor.isfinite().all()]
-    complaints = {
-        "missing": missing,
-        "unexpected": unexpected,
-        "misshapen": misshapen,
-        "with values that are not finite": not_finite,
-    }
-    return [
-        f"{len(keys)} {what}, {'first ' if len(keys) > _N_NAMED else ''}{', '.join(keys[:_N_NAMED])}"
-        for what, keys in complaints.items()
-        if keys
-    ]
 
 
 def _check_size(name: str, size: int) -> None:
