@@ -23,11 +23,11 @@ def test_a_document_has_the_numbers_of_the_rows(name):
 def test_numbers_and_names_are_put_where_their_words_are_and_nowhere_else():
     page = told.Page("p", "A has 0.25, and B\n0.5. C, D\nand E lead.\n<!-- t -->\nold\n<!-- end -->\nA had 0.25.")
     page.says("A has {:.3f}, and B {}.", 0.125, 0.5)
-    page.says("{} lead.".join(["0.5. ", ""]), "C, D and E")  # as it was, with its line break
-    page.table("t", ["x"], [["1"]])
+    page.says("0.5. {} lead.", "C, D and E")  # as it was, with its line break
+    page.table("t", ["item"], [["1"]])
     assert (
         page.text
-        == "A has 0.125, and B\n0.5. C, D\nand E lead.\n<!-- t -->\n| x |\n| --- |\n| 1 |\n<!-- end -->\nA had 0.25."
+        == "A has 0.125, and B\n0.5. C, D\nand E lead.\n<!-- t -->\n| item |\n| ---- |\n| 1    |\n<!-- end -->\nA had 0.25."
     )
 
 
