@@ -4,7 +4,7 @@
 
 Two methods are compared if one table of a paper orders them at one code length, on networks of one class, and our rows
 of one dataset and kind of features have both; of several kinds, the one with more seeds counts. The order *holds* or is
-*turned* if ours are apart in every order of ties or under a shuffle (`hashbench.reports.ties`), else it is *open*.
+*turned* if ours are apart in every order of ties or under a shuffle (`hashbench.reports.marks`), else it is *open*.
 Without TABLE the script counts the orders of each table of `hashbench tables`; with one it lists them as CSV.
 """
 
@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from hashbench.reports.marks import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.tables import LAYOUTS, make_table
 from hashbench.reports.tables.published import Pair, Published, is_large, make_pairs, nearest
-from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 
 RESULTS = Path(__file__).parents[1] / "results"
 VERDICTS = {
@@ -43,7 +43,7 @@ class PaperOrder(NamedTuple):
 
     @property
     def verdict(self) -> tuple[str, str]:
-        """A key of ``VERDICTS``: what became of the order, and what `hashbench.reports.ties` answers about ours."""
+        """A key of ``VERDICTS``: what became of the order, and what `hashbench.reports.marks` answers about ours."""
         ours, other = self.higher.cell, self.lower.cell
         answer = str(compare(ours, other))
         if answer in (OPEN, UNKNOWN):

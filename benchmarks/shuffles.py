@@ -20,7 +20,7 @@ from joblib import Parallel, delayed
 from hashbench.affinity import Affinity, SameLabel
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.reports.formatting import markdown_table
-from hashbench.reports.ties import SHUFFLE, Score, compare
+from hashbench.reports.marks import SHUFFLE, Score, compare
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.problem import Problem
 from hashbench.store.artifact import read_record

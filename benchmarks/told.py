@@ -36,13 +36,12 @@ from tuned import FOLDER, trials_of
 
 from hashbench import evaluate, registry
 from hashbench.cards import method_card
-from hashbench.reports.aggregate import mean_over_seeds
-from hashbench.reports.folds import fold_cells
+from hashbench.reports.aggregate import fold_cells, mean_over_seeds
 from hashbench.reports.formatting import markdown_table
+from hashbench.reports.marks import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection
 from hashbench.reports.tables.published import published_values
-from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 from hashbench.reports.view import make_view
 from hashbench.scoring.comparison import ALPHA, Difference, holm, of_means, of_scores
 

@@ -25,10 +25,8 @@ def test_numbers_and_names_are_put_where_their_words_are_and_nowhere_else():
     page.says("A has {:.3f}, and B {}.", 0.125, 0.5)
     page.says("0.5. {} lead.", "C, D and E")  # as it was, with its line break
     page.table("t", ["item"], [["1"]])
-    assert (
-        page.text
-        == "A has 0.125, and B\n0.5. C, D\nand E lead.\n<!-- t -->\n| item |\n| ---- |\n| 1    |\n<!-- end -->\nA had 0.25."
-    )
+    table = "<!-- t -->\n| item |\n| ---- |\n| 1    |\n<!-- end -->"
+    assert page.text == f"A has 0.125, and B\n0.5. C, D\nand E lead.\n{table}\nA had 0.25."
 
 
 @pytest.mark.parametrize(

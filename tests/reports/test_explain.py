@@ -16,9 +16,8 @@ from hashbench import evaluate
 from hashbench.affinity import Explicit, SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
-from hashbench.reports.explain.answers import answer_records, answers
+from hashbench.reports.explain.answers import answer_records, answers, explanation_records
 from hashbench.reports.explain.emulation import Cause, TieRange, shapley_values
-from hashbench.reports.explain.explanation_text import explanation_records
 from hashbench.reports.explain.quantities import MEANS
 from hashbench.reports.explain.ranking import Query
 from hashbench.reports.explain.scripts import EVALUATORS, named

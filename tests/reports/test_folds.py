@@ -5,8 +5,7 @@ import pytest
 from helpers.table_rows import cell, markdown_rows, table
 
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import all_lines
-from hashbench.reports.folds import ALL_SEEN, bases, fold_cells, most_folds, without_folds
+from hashbench.reports.aggregate import ALL_SEEN, all_lines, bases, fold_cells, most_folds, without_folds
 from hashbench.reports.html.content import make_content
 from hashbench.reports.view import make_view
 

@@ -22,8 +22,8 @@ import hashbench as package
 from hashbench.bits import unpack
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import all_lines
-from hashbench.reports.html import cached, thumbnails, write_report
-from hashbench.reports.html.descriptions import dataset_cards, method_cards
+from hashbench.reports.html import cached, write_report
+from hashbench.reports.html.content import dataset_cards, method_cards
 from hashbench.reports.view import make_view
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir
@@ -261,7 +261,7 @@ def test_tie_groups_are_never_those_of_another_seed_or_of_recomputed_codes(small
 
 def test_a_sheet_holds_images_small_and_side_by_side():
     images = np.stack([np.full((80, 40, 3), shade, np.uint8) for shade in (0, 250)])
-    written, size = thumbnails._sheet(images, [1, 0])
+    written, size = cached._sheet(images, [1, 0])
     sheet = Image.open(io.BytesIO(written))
     assert (size, sheet.size) == ((20, 40), (40, 40))
     assert sheet.getpixel((5, 20))[0] > 240

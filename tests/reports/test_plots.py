@@ -22,9 +22,8 @@ from scipy import stats
 from hashbench.cards import method_card
 from hashbench.errors import HashbenchError
 from hashbench.reports import plots
-from hashbench.reports.plots.curves_figure import draw_thresholds
 from hashbench.reports.plots.figure_selection import FigureBlock, choose_blocks
-from hashbench.reports.plots.result_figures import panels_of
+from hashbench.reports.plots.result_figures import draw_thresholds, panels_of
 from hashbench.reports.plots.style import FigureLayout, choose_looks, one_look
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection

@@ -27,7 +27,7 @@ from helpers.result_files import rows_in
 from scipy.stats import ttest_ind
 
 from hashbench.reports.aggregate import mean_over_seeds
-from hashbench.reports.ties import Score, compare, reach
+from hashbench.reports.marks import Score, compare, reach
 from hashbench.store import results, score_cache
 from hashbench.store.artifact import read_record
 from hashbench.store.results import read_results

@@ -12,11 +12,10 @@ from helpers.script_values import explained as by_ranking_all
 from hashbench import Problem, explain
 from hashbench.affinity import SameLabel
 from hashbench.bits import pack
-from hashbench.reports.explain.answers import answers, parse_printed
+from hashbench.reports.explain.answers import SMALLEST_SAMPLE, answers, parse_printed, search
 from hashbench.reports.explain.emulation import Emulation
 from hashbench.reports.explain.ranking import Query
 from hashbench.reports.explain.scripts import named
-from hashbench.reports.explain.search import SMALLEST_SAMPLE, search
 
 SCRIPTS = """
 calc-map csq hashnet thulab orthohash treezzz calc-map-k pytorch-deephash oxford-paris dtsh perf10 callmap talr-ap
