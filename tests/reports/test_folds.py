@@ -96,10 +96,6 @@ def test_the_number_of_folds_counts_and_not_the_length_of_their_names():
     assert most_folds(pd.Series(["10", "0, 1", "12345678"])) == "0, 1"
 
 
-def test_results_without_folds_give_no_cells():
-    assert fold_cells(pd.DataFrame([cell()])).empty
-
-
 def test_folds_are_left_out_unless_they_are_named():
     results = pd.DataFrame([cell(), fold(0, 0.5), fold(1, 0.5)])
     assert list(without_folds(results)["dataset"]) == ["digits"]
@@ -160,23 +156,11 @@ def test_csv_names_the_datasets_over_folds_and_the_folds():
     assert "digits,pixels,AP,lsh,{},32,1,,0.550000,," in unseen.to_tie_range_csv()
 
 
-def test_latex_has_a_tabular_for_what_is_wider_than_a_page():
-    text = table(*SMALL, name="unseen").to_latex()
-    assert text.count(r"\multicolumn{2}{l}{") == 4
-    assert r"$^{\P}$" in text
-
-
 def test_table_is_chosen_by_the_base_dataset():
     other = fold(0, 0.5, kind="cifar10-s1-unseen3-fold{}")
     assert set(table(*SMALL, other, name="unseen", datasets=("digits",)).cells["base"]) == {"digits"}
     with pytest.raises(HashbenchError, match=r"no results for unseen: AP .*--dataset digits-unseen3-fold0"):
         table(cell(), name="unseen")
-
-
-def test_table_of_the_papers_leaves_folds_out():
-    assert set(table(*SMALL).cells["dataset"]) == {"digits"}
-    named = UNSEEN.format(1)
-    assert set(table(*SMALL, n_bits=(32,), datasets=(named,)).cells["dataset"]) == {named}
 
 
 def test_the_page_marks_means_over_other_folds_too():
@@ -186,8 +170,3 @@ def test_the_page_marks_means_over_other_folds_too():
     marks = [folds["marks"]["of"][at] for at in folds["marks"]["at"]]
     labels = lines["label"].drop_duplicates().tolist()
     assert {labels[line] for line, sign in zip(folds["line"], marks, strict=True) if sign == "¶"} == {"sdh"}
-
-
-def test_a_table_over_folds_has_no_tests_over_queries():
-    unseen = table(*SMALL, name="unseen")
-    assert unseen.tested() is unseen
