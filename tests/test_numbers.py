@@ -1,6 +1,7 @@
 """Numbers in the documents, and defaults of methods, are those of the rows that they come from."""
 
 import json
+import re
 from collections import Counter
 
 import numpy as np
@@ -10,6 +11,7 @@ from helpers.paths import DATA, ROOT, benchmark
 from hashbench import registry
 from hashbench.cards import method_card
 from hashbench.pipeline.tuning import LEAD
+from hashbench.reports import tables
 
 told, tuning = benchmark("told"), benchmark("tuning")
 
@@ -63,6 +65,38 @@ def test_recall_by_hamming_cosine_and_dot_of_0_1_vectors_is_as_told():
         recalls.append(f"{hits.mean() / 10:.3f}")
     row = f"| the first 500 images | the next 20,000 | {' | '.join(recalls)} |"
     assert row in (ROOT / "docs/binary-embeddings.md").read_text()
+
+
+# ---------------------------------------------------------------- tables
+
+
+@pytest.fixture
+def read_once(monkeypatch):
+    """Give tables the committed rows that the documents are of."""
+    monkeypatch.setattr("hashbench.reports.tables.table.read_results_with_origins", lambda folder: told.results())
+
+
+@pytest.mark.usefixtures("read_once")
+def test_committed_tables_are_those_of_the_committed_results(tmp_path):
+    tables.write_tables(tmp_path, tables.make_tables(ROOT / "results", ()))
+    laid_out, committed = (
+        {path.name: path.read_text() for path in folder.glob("[!.]*")}
+        for folder in (tmp_path, ROOT / "results" / "tables")
+    )
+    assert laid_out.keys() == committed.keys()
+    for name, text in laid_out.items():
+        assert text.splitlines() == committed[name].splitlines(), f"{name} is of other results: make tables"
+
+
+@pytest.mark.usefixtures("read_once")
+def test_latex_table_that_the_documentation_shows_is_what_its_command_writes(hashbench, tmp_path):
+    page = (ROOT / "docs/tables.md").read_text()
+    command = re.search(r"table\.png.*?    (hashbench tables .*?) --output paper\n", page, re.DOTALL)
+    arguments = command[1].replace("\\\n", " ").split()[1:]
+    done = hashbench(*arguments, "--results", ROOT / "results", "--output", tmp_path)
+    assert done.exit_code == 0, done.output
+    shown = (ROOT / "docs/table.tex").read_text()
+    assert (tmp_path / "selection.tex").read_text() == shown, "make tables docs/table.png"
 
 
 # ---------------------------------------------------------------- trials

@@ -30,11 +30,6 @@ def test_latex_is_laid_out_with_booktabs():
     )
 
 
-def test_labels_of_blocks_differ():
-    labels = re.findall(r"\\label{(.*)}", table(cell(), cell(dataset="mine"), cell(features="other")).to_latex())
-    assert len(set(labels)) == len(labels) == 3
-
-
 def test_digits_can_be_chosen_and_the_spread_left_out():
     two_seeds = table(ranged("itq", 0.58, 0.5, 0.7), ranged("itq", 0.60, 0.5, 0.7, seed=1))
     assert r"itq & 0.59{\tiny$\pm$.01} \\" in two_seeds.to_latex(2)
