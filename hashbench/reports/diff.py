@@ -278,7 +278,9 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
     if only_changed:
         tables = {title: tables[title] for title in ("Changed", "Means over seeds") if title in tables}
     if form == "markdown":
-        texts = (_comment(diff, tables, n_lines) for n_lines in _LENGTHS)
+        head = [f"### {markdown_text(headline(diff))}", summarise(diff)]
+        blocks = ([_markdown(title, table, n_lines) for title, table in tables.items()] for n_lines in _LENGTHS)
+        texts = ("\n\n".join([*head, *parts, *footnotes(diff)]) for parts in blocks)
         return next((text for text in texts if len(text) < _MOST), "")
     rows = diff.to_frame(only_changed=only_changed)
     about = {"old": diff.old_name, "new": diff.new_name, "counts": diff.counts, "n_tested": diff.n_tested}
@@ -372,11 +374,6 @@ def _plain(title: str, table: pd.DataFrame) -> str:
     return (
         f"{title}\n{Table(' | '.join(map(str, table)), table.to_dict('records'), n_left=2, width=NAME_WIDTH).to_text()}"
     )
-
-
-def _comment(diff: Diff, tables: dict[str, pd.DataFrame], n_lines: int) -> str:
-    parts = [_markdown(title, table, n_lines) for title, table in tables.items()]
-    return "\n\n".join([f"### {markdown_text(headline(diff))}", summarise(diff), *parts, *footnotes(diff)])
 
 
 def _markdown(title: str, table: pd.DataFrame, n_lines: int) -> str:

@@ -141,21 +141,6 @@ def test_table_has_four_columns_with_their_ranges():
     assert "encodes the label itself" in text
 
 
-def test_blocks_are_of_code_lengths_and_bits_choose_them():
-    rows = [fold(0, 0.5), {**fold(0, 0.6), "n_bits": 8}]
-    headings = re.findall("## .*", table(*rows, name="unseen").to_markdown())
-    assert headings == [f"## digits (pixels), 3 unseen classes: AP, {n_bits} bits" for n_bits in (8, 32)]
-    assert re.findall("AP, .* bits", table(*rows, name="unseen", n_bits=(8,)).to_markdown()) == ["AP, 8 bits"]
-
-
-def test_csv_names_the_datasets_over_folds_and_the_folds():
-    unseen = table(*SMALL, name="unseen")
-    fingerprints = "89abcdeff0 89abcdeff1 89abcdeff2"
-    assert f"digits-unseen3,pixels,AP,unsupervised,lsh,{{}},0.500000,0.100000,{fingerprints},1\n" in unseen.to_csv()
-    assert 'digits-unseen3,pixels,AP,sdh,{},32,1,"0, 1",0.750000,0.070711,' in unseen.to_tie_range_csv()
-    assert "digits,pixels,AP,lsh,{},32,1,,0.550000,," in unseen.to_tie_range_csv()
-
-
 def test_table_is_chosen_by_the_base_dataset():
     other = fold(0, 0.5, kind="cifar10-s1-unseen3-fold{}")
     assert set(table(*SMALL, other, name="unseen", datasets=("digits",)).cells["base"]) == {"digits"}

@@ -122,14 +122,6 @@ def test_columns_are_the_papers_with_its_values_beside_ours(name, dataset, metri
     assert shown["pca-rr"] == [text for n in lengths for text in (f"{n / 1000:.4f}", "")]  # no paper has it
 
 
-def test_table_1_for_cifar10_has_the_papers_rows_but_where_we_have_values():
-    shown = block(table(cell("dtsh", 12, 0.6), cell("lsh", 12, 0.1)), CIFAR10)
-    assert set(PAPER) - set(shown) == {"DTSH"}
-    assert shown["BRE"] == ["-", "0.361", "-", "0.448", "-", "0.502", "-", "0.533"]
-    assert shown["TALR-AP"] == ["-", "0.732", "-", "0.789", "-", "0.800", "-", "0.826"]
-    assert shown["dtsh"] == ["**0.6000**", "0.725", "-", "0.773", "-", "0.781", "-", "0.810"]
-
-
 def test_published_csv_pairs_every_number_with_ours():
     cells = cell("dpsh", 12, 0.7), cell("dpsh", 12, 0.5, seed=1), cell("dpsh", 24, 0.7), cell("lsh", 12, 0.1)
     rows = parsed(table(*cells).to_published_csv())

@@ -32,36 +32,6 @@ SMALL = (
 )
 
 
-def test_markdown_is_laid_out_like_the_papers():
-    assert table(*SMALL).to_markdown().partition("- ±")[0] == (
-        "# Table 1. Average precision of the whole ranking\n"
-        "\n"
-        "## digits (pixels): AP\n"
-        "\n"
-        "| method         |             16 bits | 32 bits |\n"
-        "| -------------- | ------------------: | ------: |\n"
-        "| *baseline*     |                     |         |\n"
-        "| constant       |              0.1000 |       - |\n"
-        "| *unsupervised* |                     |         |\n"
-        "| itq            | **0.6500 ± 0.0707** | 0.6500§ |\n"
-        "| lsh            |             0.3000§ |       - |\n"
-        "\n"
-        "Means over 200 queries and 1 or 2 seeds. No best is named where too few methods were run: 1 of 2 methods at "
-        "32 bits. Data aaaa.\n"
-        "\n"
-    )
-
-
-def test_a_sign_is_explained_once_below_all_blocks():
-    lines = table(*SMALL, *(row | {"features": "other"} for row in SMALL)).to_markdown().splitlines()
-    assert [line for line in lines if line.startswith("- ")] == [
-        "- ±: standard deviation over seeds.",
-        "- Bold: the best of a column; sanity baselines do not count.",
-        "- Dash: not run, refused by the method, or undefined for every query.",
-        "- §: one seed of a method that draws at random; the value is of these codes only.",
-    ]
-
-
 @pytest.mark.parametrize(
     ("dataset", "features", "n_settings"),
     [
@@ -98,15 +68,6 @@ def test_effort_is_explained_below():
     assert "of this dataset, among 3 of hashnet; 9 of adsh, dpsh.\n" in text
     assert elsewhere not in text
     assert elsewhere not in table(itq).to_markdown()
-
-
-def test_csv_has_a_line_per_method_and_a_column_per_length():
-    assert table(*SMALL).to_csv() == (
-        "dataset,features,metric,group,method,params,16,32,spread_16,spread_32,dataset_fingerprint,method_version\n"
-        "digits,pixels,AP,baseline,constant,{},0.100000,,,,aaaa,1\n"
-        'digits,pixels,AP,unsupervised,itq,"{""n_iter"": 50}",0.650000,0.650000,0.070711,,aaaa,1\n'
-        "digits,pixels,AP,unsupervised,lsh,{},0.300000,,,,aaaa,1\n"
-    )
 
 
 def test_tie_range_has_a_line_per_cell_with_means_over_seeds():
@@ -155,15 +116,6 @@ def test_a_method_has_the_same_parameters_in_each_metric_that_has_values_of_them
     assert by_metric.unique().map(list).to_dict() == {"AP": [more], "NDCG": [more], "P@5": [more], "RR": [less]}
 
 
-def test_a_version_is_named_where_a_block_has_several_and_an_earlier_one_below():
-    text = table(cell(method_version=0), cell(dataset="digits-pairs")).to_markdown()
-    assert "| itq " in text
-    assert "(version" not in text
-    (first, second) = text.split("## digits-pairs")
-    assert "Made by earlier versions: itq." in first
-    assert "earlier versions" not in second
-
-
 @pytest.mark.parametrize(
     ("other", "params", "labels"),
     [
@@ -204,10 +156,6 @@ def test_one_seed_of_a_random_method_is_marked_among_others_with_several():
     by_line = shown(cell(seed=0), cell(seed=1), cell("lsh", value=0.1), cell("pcah", value=0.1))
     assert (by_line["lsh"], by_line["pcah"]) == ("0.1000§", "0.1000")
     assert shown(cell(), cell("lsh", value=0.1))["lsh"] == "0.1000"
-
-
-def test_undefined_queries_are_named():
-    assert "Means over 190 of 200 queries" in table(cell(n_undefined=10)).to_markdown()
 
 
 def test_the_table_of_embeddings_says_what_an_item_takes_and_what_floats_score():
@@ -334,14 +282,6 @@ def test_of_equal_bests_the_one_that_leaves_more_open_counts():
     bests = ranged("itq", 0.6, 0.5, 0.7, 0.001), ranged("lsh", 0.6, 0.5, 0.7, 0.02)
     assert shown(*bests, ranged("pcah", 0.56, 0.4, 0.7, 0.001))["pcah"] == "0.5600†"
     assert shown(bests[0], ranged("pcah", 0.56, 0.4, 0.7, 0.001))["pcah"] == "0.5600"
-
-
-def test_blocks_of_one_name_with_other_data_say_so():
-    text = table(cell(), cell(dataset_fingerprint="bbbb"), cell(features="other")).to_markdown()
-    assert "## digits (pixels), data aaaa: AP" in text
-    for other in ("aaaa", "bbbb"):
-        assert f"Not comparable with the block of the same name, whose data are {other}." in text
-    assert "## digits (other): AP" in text
 
 
 # ---------------------------------------------------------------- one line per method, and the others

@@ -46,7 +46,7 @@ def _heading(explanation: Explanation) -> str:
 
 def _ledger(explanations: Sequence[Explanation]) -> Table:
     """Return a table with a line per script or scripts that agree, then one per cause."""
-    values = {explanation.evaluator.name: _number(explanation.value) for explanation in explanations}
+    values = {one.evaluator.name: f"{one.value:.4f}".replace("nan", "NaN") for one in explanations}
     names: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[str]] = {}
     for explanation in explanations:
         script, value = explanation.evaluator, explanation.value
@@ -83,10 +83,6 @@ def _reason(explanation: Explanation) -> str:
     if explanation.n_undefined == explanation.n_queries:
         return _NOTHING_RELEVANT
     return explanation.evaluator.own or MEANS[explanation.evaluator.mean].words
-
-
-def _number(value: float) -> str:
-    return "NaN" if math.isnan(value) else f"{value:.4f}"
 
 
 def _difference(before: float, after: float) -> str:

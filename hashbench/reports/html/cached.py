@@ -101,7 +101,13 @@ def read_times(files: pd.DataFrame) -> pd.DataFrame:
 
 def open_dataset(block: FigureBlock) -> Dataset:
     """Open the dataset behind a block; the error says how to prepare it."""
-    return _dataset(_dataset_path(block))
+    path = find_by_content(block.dataset_fingerprint, block.dataset_files)
+    if path is None:
+        raise HashbenchError(
+            f"dataset {block.dataset} ({block.features}) with content {block.dataset_fingerprint} is not in the data "
+            f"folder. Prepare it ({_preparation(block)}), or pass its file with --dataset."
+        )
+    return _read_dataset(path)
 
 
 def _key_of(fields: Mapping[Any, Any]) -> tuple[Any, ...]:
@@ -115,25 +121,13 @@ def _record(path: Path, changed: int) -> Mapping[str, Any]:
     return read_record(path)
 
 
-def _dataset_path(block: FigureBlock) -> Path:
-    path = find_by_content(block.dataset_fingerprint, block.dataset_files)
-    if path is not None:
-        return path
-    raise HashbenchError(
-        f"dataset {block.dataset} ({block.features}) with content {block.dataset_fingerprint} is not in the data "
-        f"folder. Prepare it ({_preparation(block)}), or pass its file with --dataset."
-    )
+_read_dataset = lru_cache(maxsize=1)(hdf5.read_dataset)
 
 
 def _preparation(block: FigureBlock) -> str:
     if is_dataset(block.dataset):
         return f"hashbench prepare {dataset_spec(block.dataset, block.features)}"
     return f"hashbench prepare --name {block.dataset} --from ITEMS, with its other options as before"
-
-
-@lru_cache(maxsize=1)
-def _dataset(path: Path) -> Dataset:
-    return hdf5.read_dataset(path)
 
 
 def _commands(block: FigureBlock, missing: pd.DataFrame) -> Iterator[str]:

@@ -127,7 +127,7 @@ _LATEX = str.maketrans(
 
 
 def latex(name: str, title: str, blocks: Sequence[TableBlock]) -> str:
-    """Write a table for a paper: one ``table`` per block, ``table*`` for many columns; LaTeX shrinks what is too large."""
+    """Write a table for a paper: one ``table`` per block, ``table*`` for many columns, shrunk if too large."""
     lines = [f"% {title}. Made by hashbench; needs \\usepackage{{booktabs,graphicx}}."]
     for block in blocks:
         if not block.is_detail:
