@@ -299,17 +299,6 @@ def test_settings_of_a_method_are_named_and_chosen_by_their_label(hashbench, tmp
     assert "make them: hashbench run --method csq --metric NDCG." in lacking
 
 
-def test_a_known_method_without_results_is_no_unknown_one(hashbench, tmp_path):
-    diff_rows.write(tmp_path / "digits.csv", *several("lsh", (0.5, 0.52)))
-    own = {"dataset": "mydigits", "features": "own", "params": canonical_json({"codes": "own"})}
-    diff_rows.write(tmp_path / "mine.csv", *several("pca", (0.5, 0.52), **own), *several("pcarr", (0.4, 0.41), **own))
-    command = "compare", "--results", tmp_path
-    none = diff_rows.refusal(hashbench(*command, "lsh", "itq", "--dataset", "digits"))
-    assert "no results of method 'itq'. There are results of lsh, pca, pcarr." in none
-    again = diff_rows.refusal(hashbench(*command, "pca", "pcarr", "--metric", "NDCG"))
-    assert "make them: hashbench save NAME, with your codes as before." in again
-
-
 def test_a_pair_without_an_interval_leaves_the_others_their_answers(hashbench, tmp_path):
     rows = [*several("itq", (0.5, 0.51)), *several("lsh", (0.4, 0.41)), *several("csq", (0.6,))]
     rows += [diff_rows.row(np.nan, np.nan, np.nan, None, n_undefined=200, method="sph", seed=seed) for seed in range(2)]

@@ -8,12 +8,6 @@ from hashbench.reports.formatting import Records, Table, json_text, markdown_tab
 HEADER, ROWS = ["method", "bits", "AP"], [["lsh", "16", "0.25"], ["sh|a", "128", "-"]]
 
 
-def test_markdown_can_be_short():
-    assert markdown_table(HEADER, ROWS, n_left=2, is_padded=False) == (
-        "| method | bits | AP |\n| --- | --- | ---: |\n| lsh | 16 | 0.25 |\n| sh\\|a | 128 | - |"
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "html"),
     [

@@ -248,15 +248,6 @@ def test_methods_that_may_be_the_best_are_marked(ranked):
     assert list(thick[0]) == pytest.approx(stats.ttest_1samp([0.7, 0.72, 0.71], 0).confidence_interval())
 
 
-def test_the_legend_has_the_order_in_which_lines_end(digits_alone):
-    figure = draw("ap-bits", digits_alone, datasets=["digits"]).figure
-    ends = {label: points[-1, 1] for label, points in lines(figure).items()}
-    (axes,) = figure.axes
-    named = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert named == sorted(ends, key=lambda label: -ends[label])
-    assert "Baselines: oracle-label 1.000, random 0.104." in words_of(figure)
-
-
 @pytest.fixture
 def ranked(itq_rows, tmp_path):
     """Draw the ranking of methods with these values at 32 bits, one per seed, each with a range of ties."""
@@ -291,19 +282,6 @@ def test_the_crowded_end_of_a_ranking_is_opened_and_its_axis_says_so(ranked):
     dots = [line.get_xydata() for line in axes.get_lines() if line.get_label().startswith("_")]
     assert dots[0][:, 0].tolist() == [0.997, 0.999, high]  # 1 is infinitely far
     assert all(0 < y - place < 0.6 for place, of_row in enumerate(dots) for y in of_row[:, 1])
-
-
-@pytest.mark.parametrize(
-    ("values", "metric"),
-    [
-        ({"a": [0.8], "b": [0.7], "c": [0.2]}, "AP"),
-        (CROWD | {"g": [1.0]}, "AP"),  # no place for 1
-        ({"a": [0.1], "b": [0.2], "c": [0.9]}, "PairwiseError"),
-    ],
-)
-def test_other_rankings_have_a_plain_axis(ranked, values, metric):
-    (axes,) = ranked(values, metric).axes
-    assert (axes.get_xscale(), axes.get_xlabel()) == ("linear", f"{metric} (0 to 1)")
 
 
 # ---------------------------------------------------------------- which lines stand together
@@ -355,14 +333,6 @@ def test_names_are_those_of_methods_and_the_caption_has_their_parameters(itq_row
 def test_no_figure_is_drawn_of_a_single_point(digits_alone):
     with pytest.raises(HashbenchError, match=r"nothing to compare on digits \(pixels\): a single"):
         draw("tie-ranges", digits_alone, datasets=["digits"], n_bits=[16], methods=["itq"])
-
-
-def test_figures_are_chosen_by_kind_of_features(itq_rows, tmp_path):
-    results.merge_rows(tmp_path, [*itq_rows, *(row._replace(features="gist (JPEG)") for row in itq_rows)])
-    for features in ("gist", "gist (JPEG)"):
-        assert draw("ap-bits", tmp_path, features=[features]).stem == "ap-bits-digits-gist-JPEG"
-    with pytest.raises(HashbenchError, match=r"no results of feature kind 'gits'.*Did you mean 'gist'"):
-        draw("ap-bits", tmp_path, features=["gits"])
 
 
 # ---------------------------------------------------------------- what can be read
@@ -568,18 +538,6 @@ def test_a_ranking_has_the_length_of_most_methods_of_several_the_nearest_to_32_b
     diff_rows.write(tmp_path / "digits.csv", *rows)
     (block,) = choose_blocks(results.read_results(tmp_path), Selection(), 32)
     assert [*block.cells["n_bits"]] == [shown] * 2
-
-
-def test_own_codes_have_their_label_in_figures(tmp_path):
-    own = [{"method": name, "params": json.dumps({"codes": "own", "label": name.title()})} for name in ("ours", "mine")]
-    settings = {"method": "itq", "params": '{"n_iter": 20}'}
-    lines = [*own, {"method": "theirs", "params": '{"codes": "own"}'}, settings, {"method": "lsh"}]
-    diff_rows.write(
-        tmp_path / "digits.csv", *(diff_rows.row(**line, n_bits=n_bits) for line in lines for n_bits in (16, 32))
-    )
-    (block,) = choose_blocks(results.read_results(tmp_path), Selection())
-    assert sorted(block.names.values()) == ["Mine", "Ours", "itq", "lsh", "theirs"]
-    assert block.remarks == ["itq: n_iter=20.", "theirs: codes=own."]
 
 
 @pytest.mark.parametrize(("forms", "endings"), [((), {".svg", ".png"}), (("png", "pdf"), {".png", ".pdf"})])

@@ -63,16 +63,6 @@ def test_name_and_value_are_in_sight_on_a_phone(visit, fragment, row, name, valu
     assert 0 <= left < middle <= start + 1 < right <= 360
 
 
-def test_colours_follow_the_system_and_the_switch(visit):
-    lightness = """() => getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).slice(0, 3)
-        .reduce((sum, part) => sum + Number(part), 0) / 765"""
-    for scheme, is_dark in (("light", False), ("dark", True)):
-        page = visit("overview", color_scheme=scheme)
-        assert (page.evaluate(lightness) < 0.5) == is_dark
-        page.locator("#theme").click()
-        assert (page.evaluate(lightness) < 0.5) != is_dark
-
-
 def test_keyboard_alone_reaches_the_table_and_sorts_it(visit):
     page = visit(VIEWS["leaderboard"])
     has_focus, head = "selector => document.activeElement.matches(selector)", "button[data-sort=b12]"
@@ -146,16 +136,6 @@ def test_mouse_and_keyboard_show_what_is_behind_a_number(visit, fragment, elemen
         expect(tip).to_be_hidden()
 
 
-def test_print_is_in_light_colours_with_tie_bars_and_all_rows(visit):
-    page = visit(VIEWS["leaderboard"], color_scheme="dark", viewport={"width": 1047, "height": 300})
-    page.emulate_media(media="print", color_scheme="dark")
-    style = "(element, name) => getComputedStyle(element)[name]"
-    assert page.locator("body").evaluate(style, "backgroundColor") == "rgb(255, 255, 255)"
-    assert page.locator(".ties").first.evaluate(style, "printColorAdjust") == "exact"
-    assert page.locator(".scroll").evaluate("box => box.clientHeight >= box.firstChild.clientHeight")
-    expect(page.locator("#filters")).to_be_hidden()
-
-
 def test_legend_hides_and_shows_a_line(visit):
     page = visit(VIEWS["plots"])
     button, points = page.locator("button[data-line=lsh]"), page.locator("[data-point][data-line=lsh]:visible")
@@ -175,19 +155,6 @@ def test_plot_of_times_is_listed_with_the_reason_where_none_are_known(visit):
     assert with_times.locator("select[name=kind]").input_value() == "times"
     above = with_times.locator("svg.chart").first.locator("[data-point] + text").all_text_contents()
     assert sorted(above) == sorted(str(n_bits) for n_bits in LENGTHS for _ in METHODS)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [
-        (0.0005, 40, ["0.001", "0.01", "0.1", "1", "10"]),
-        (0.0075, 0.027, ["0.008", "0.01", "0.015", "0.02"]),
-        (2, 2, ["2.0"]),
-    ],
-)
-def test_times_have_round_ticks_and_enough_of_them(visit, low, high, ticks):
-    texts = visit("methods").evaluate("(ends) => secondTicks(ends).map(([, text]) => text)", [low, high])
-    assert texts == ticks
 
 
 def test_a_method_looks_the_same_in_every_view(visit):

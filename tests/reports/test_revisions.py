@@ -13,14 +13,6 @@ def test_fresh_repository_without_commits_or_results_is_an_empty_diff(repository
 
 
 @needs_git
-def test_commit_without_results_counts_as_empty(repository, hashbench):
-    git("commit", "--quiet", "--allow-empty", "--message", "nothing")
-    commit(row())
-    assert "working tree: 1 new.\n" in hashbench("diff", "HEAD~1").stdout
-    assert ": 1 gone.\n" in hashbench("diff", "HEAD", "HEAD~1").stdout
-
-
-@needs_git
 def test_tags_and_branches_are_revisions_and_tables_are_no_results(repository, hashbench):
     old = commit(row(0.5))
     git("tag", "v1")

@@ -12,7 +12,6 @@ from hashbench.store import result_rows, results
 from hashbench.store.origin import JobRecord
 
 ENDS = (".csv", ".md", ".tex", "-tie-range.csv")  # of the files of each table; a paper's has one more
-EMBEDDINGS = ["R@10", "R@10:reranked=100"]
 
 
 def shown(*cells, **selection):
@@ -156,14 +155,6 @@ def test_one_seed_of_a_random_method_is_marked_among_others_with_several():
     by_line = shown(cell(seed=0), cell(seed=1), cell("lsh", value=0.1), cell("pcah", value=0.1))
     assert (by_line["lsh"], by_line["pcah"]) == ("0.1000§", "0.1000")
     assert shown(cell(), cell("lsh", value=0.1))["lsh"] == "0.1000"
-
-
-def test_the_table_of_embeddings_says_what_an_item_takes_and_what_floats_score():
-    result_table = table(*(cell(n_bits=n, metric=m) for n in (32, 64, 1024) for m in EMBEDDINGS), name="embeddings")
-    assert {key for row in parsed(result_table.to_csv()) for key in row if key.isdigit()} == {"64", "1024"}
-    assert [row["metric"] for row in parsed(result_table.to_csv())] == EMBEDDINGS
-    for text in (result_table.to_markdown(), result_table.to_latex()):
-        assert "n item takes bits / 8 bytes, and a ranking by the float features scores 1" in text
 
 
 def test_other_lengths_can_be_chosen():
@@ -359,12 +350,3 @@ def test_command_lays_out_rows_and_writes_only_on_request(folder, hashbench, tmp
     assert {path.name for path in output.glob("[!.]*")} == {f"selection{end}" for end in ENDS}
     assert "lsh & 0.25 & 0.25" in (output / "selection.tex").read_text()
     assert "has its own metric" in hashbench(*command, "table1").stderr
-
-
-def test_a_dataset_with_unseen_classes_says_so_below_its_block():
-    unseen = "digits-unseen3-fold1-database-all"
-    rows = cell(), cell(dataset=unseen, dataset_fingerprint="bbbb")
-    text = table(*rows, datasets=["digits", unseen]).to_markdown()
-    of_all, of_unseen, *_ = text.split("\n## ")[1:]
-    assert "unseen" not in of_all.casefold()
-    assert "Unseen classes: queries of the 3 classes of fold 1" in of_unseen

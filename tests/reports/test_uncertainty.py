@@ -302,31 +302,6 @@ def test_a_column_of_which_most_lines_are_not_tested_has_no_set():
     assert not chosen(*rows, *singles).tested().cells["may_be_best"].any()
 
 
-def test_of_errors_the_least_may_be_the_best():
-    low, high = (
-        rows_of([[0.1, 0.1001, 0.1002]], "low", metric="PairwiseError"),
-        rows_of([[0.5, 0.5001, 0.5002]], "high", metric="PairwiseError"),
-    )
-    cells = chosen(*low, *high, metrics=["PairwiseError"]).tested().cells.set_index("method")
-    assert cells["may_be_best"].to_dict() == {"low": True, "high": False}
-
-
-@pytest.mark.slow
-def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_path):
-    command = ["tables", "table1", "--results", scored, "--significance", "--bits", 16]
-    assert hashbench(*command).exit_code == 0
-    assert not (scored / "tables").exists()
-    assert hashbench(*command, "--output", tmp_path / "new").exit_code == 0
-    assert not (scored / "tables").exists()
-    for end, words in ((".md", "Uncertainty of digits (pixels): AP"), (".tex", "[]: 95 \\% interval.")):
-        assert words in (tmp_path / "new" / f"table1{end}").read_text()
-    with (tmp_path / "new" / "table1-tie-range.csv").open() as file:
-        rows = {row["method"]: row for row in csv.DictReader(file)}
-    assert (rows["itq"]["p_adjusted"], rows["random"]["p_adjusted"]) == ("1.000000", "")
-    assert 0 < float(rows["lsh"]["p_adjusted"]) < 1
-    assert float(rows["lsh"]["confidence_low"]) < float(rows["lsh"]["value"]) < float(rows["lsh"]["confidence_high"])
-
-
 def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, scored):
     command = ["tables", "table1", "--results", scored, "--significance", "--against"]
     text = hashbench(*command, "lsh").stdout
