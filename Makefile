@@ -141,7 +141,7 @@ golden: $(VENV)/.test ## Rewrite tests/golden, pinned numbers only under a raise
 	$(BIN)/python tests/make_golden.py
 
 numbers: $(VENV)/.installed ## Put numbers of the committed rows into the documents; a sentence that is no longer true is named
-	$(BIN)/python benchmarks/told.py
+	$(BIN)/python benchmarks/documents.py
 
 cards: $(VENV)/.test ## Rewrite hashbench/cards.json, what is known of methods without importing them
 	$(BIN)/python tests/make_cards.py

@@ -13,17 +13,17 @@ from hashbench.cards import method_card
 from hashbench.pipeline.tuning import LEAD
 from hashbench.reports import tables
 
-told, tuning = benchmark("told"), benchmark("tuning")
+documents, tuning = benchmark("documents"), benchmark("tuning")
 
 
-@pytest.mark.parametrize("name", told.PAGES)
+@pytest.mark.parametrize("name", documents.PAGES)
 def test_a_document_has_the_numbers_of_the_rows(name):
     text = (ROOT / name).read_text()
-    assert told.told(name, text).splitlines() == text.splitlines(), "run make numbers"
+    assert documents.filled(name, text).splitlines() == text.splitlines(), "run make numbers"
 
 
 def test_numbers_and_names_are_put_where_their_words_are_and_nowhere_else():
-    page = told.Page("p", "A has 0.25, and B\n0.5. C, D\nand E lead.\n<!-- t -->\nold\n<!-- end -->\nA had 0.25.")
+    page = documents.Page("p", "A has 0.25, and B\n0.5. C, D\nand E lead.\n<!-- t -->\nold\n<!-- end -->\nA had 0.25.")
     page.says("A has {:.3f}, and B {}.", 0.125, 0.5)
     page.says("0.5. {} lead.", "C, D and E")  # as it was, with its line break
     page.table("t", ["item"], [["1"]])
@@ -40,7 +40,7 @@ def test_numbers_and_names_are_put_where_their_words_are_and_nowhere_else():
     ],
 )
 def test_a_sentence_that_is_gone_or_no_longer_true_is_named(words, is_true, complaint):
-    page = told.Page("p", "A is 1 now. A is 2.")
+    page = documents.Page("p", "A is 1 now. A is 2.")
     with pytest.raises(SystemExit, match=complaint):
         page.says(words, 1, is_true=is_true)
     with pytest.raises(SystemExit, match="p has no mark <!-- t -->"):
@@ -73,7 +73,7 @@ def test_recall_by_hamming_cosine_and_dot_of_0_1_vectors_is_as_told():
 @pytest.fixture
 def read_once(monkeypatch):
     """Give tables the committed rows that the documents are of."""
-    monkeypatch.setattr("hashbench.reports.tables.table.read_results_with_origins", lambda folder: told.results())
+    monkeypatch.setattr("hashbench.reports.tables.table.read_results_with_origins", lambda folder: documents.results())
 
 
 @pytest.mark.usefixtures("read_once")
@@ -133,5 +133,5 @@ def test_defaults_and_presets_are_the_best_settings_where_these_lead_by_a_hundre
 
 def test_the_rows_of_scripts_have_all_that_give_ap_at_a_cut():
     why = benchmark("why_numbers_differ")
-    _, values, _ = told.by_scripts("classifier-10", "by-class")
+    _, values, _ = documents.by_scripts("classifier-10", "by-class")
     assert [*values.index] == [script.name for script in why.SCRIPTS if "AP@k" in script.gives]

@@ -85,7 +85,7 @@ class Page:
                 self.text = self.text[:start] + text + self.text[stop:]
 
 
-def told(name: str, text: str) -> str:
+def filled(name: str, text: str) -> str:
     """Return the text of a document with the numbers of the rows."""
     page = Page(name, text)
     for fill in PAGES[name]:
@@ -623,7 +623,7 @@ def main() -> None:
     """Rewrite the documents."""
     with TemporaryDirectory() as folder:
         os.environ["HASHBENCH_DATA"] = folder  # scores that are cached here do not count
-        texts = {name: told(name, (ROOT / name).read_text()) for name in PAGES}
+        texts = {name: filled(name, (ROOT / name).read_text()) for name in PAGES}
     for name, text in texts.items():
         (ROOT / name).write_text(text)
 
