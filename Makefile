@@ -22,7 +22,7 @@ ROWS_ONLY := HASHBENCH_DATA=$(CURDIR)/$(VENV)/no-data # whose figures are the sa
 SHOWN := itq lsh sph bre fasthash sdh structhash
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-figures test-originals test-all coverage falls golden cards reproduce-tables reproduce-all tables bench check clean
+.PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-figures test-originals test-all coverage falls golden numbers cards reproduce-tables reproduce-all tables bench check clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -139,6 +139,9 @@ falls: $(VENV)/.installed ## Check that the changelog names all scores of result
 
 golden: $(VENV)/.test ## Rewrite tests/golden, pinned numbers only under a raised version; review the diff
 	$(BIN)/python tests/make_golden.py
+
+numbers: $(VENV)/.installed ## Put numbers of the committed rows into the documents; a sentence that is no longer true is named
+	$(BIN)/python benchmarks/documents.py
 
 cards: $(VENV)/.test ## Rewrite hashbench/cards.json, what is known of methods without importing them
 	$(BIN)/python tests/make_cards.py

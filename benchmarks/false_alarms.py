@@ -1,6 +1,6 @@
 """How often two trainings of the same method are called different: the tables of docs/explanation/comparing.md.
 
-    .venv/bin/python benchmarks/false_alarms.py [--again]
+    .venv/bin/python benchmarks/false_alarms.py
 
 Trains each method with many seeds (`hashbench run`, so that a second call finds them), draws seeds and queries with
 replacement for two sides, and compares the sides: by `hashbench.compare`, over queries and seeds together, and by a
@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from pages import DOCS, parser_of, put_into
 from scipy.stats import nct, t, ttest_1samp
 
 import hashbench
@@ -25,7 +24,6 @@ from hashbench.scoring.comparison import ALPHA, combined, interval, moments, of_
 from hashbench.store.result_rows import as_row
 from hashbench.store.score_cache import find_scores
 
-PAGE = DOCS / "explanation" / "comparing.md"
 ROWS = Path(__file__).with_suffix(".csv")
 N_SEEDS = {"lsh": 60, "itq": 60, "hashnet": 30, "csq": 30}  # trained
 DATASETS = ("digits", "tmc2007")
@@ -154,11 +152,8 @@ def lay_out_seed_means() -> str:
 
 
 def main() -> None:
-    """Measure, write the rows and put the tables into their page."""
-    if not parser_of(__doc__).parse_args().again:
-        run().to_csv(ROWS, index=False, float_format="%.4g", lineterminator="\n")
-    parts = {"false alarms": lay_out(pd.read_csv(ROWS)), "means of seeds": lay_out_seed_means()}
-    PAGE.write_text(put_into(PAGE.read_text(), parts))
+    """Measure, and write the rows."""
+    run().to_csv(ROWS, index=False, float_format="%.4g", lineterminator="\n")
 
 
 if __name__ == "__main__":

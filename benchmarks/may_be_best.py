@@ -1,6 +1,6 @@
 """Whether the set that may be the best holds it, and how large it is: tables of docs/explanation/comparing.md.
 
-    .venv/bin/python benchmarks/may_be_best.py [--again]
+    .venv/bin/python benchmarks/may_be_best.py
 
 In the first table, all methods are equally good, which is the hardest case: the best, always the first method at the
 first length, is left out if chance favours another. Means of three seeds are normal; each row of the table changes
@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from pages import DOCS, parser_of, put_into
 
 import hashbench
 from hashbench.reports.aggregate import LINE, main_lines, mean_over_seeds
@@ -28,7 +27,6 @@ from hashbench.reports.formatting import markdown_table
 from hashbench.scoring.comparison import ALPHA, combined, holm, interval
 from hashbench.scoring.may_be_best import Chance, corrected_p_values, seed_variances
 
-PAGE = DOCS / "explanation" / "comparing.md"
 ROWS = Path(__file__).with_suffix(".csv")
 N_SEEDS, N_DRAWS = 3, 4000
 SHAPES = ((34, 6), (34, 2), (10, 6), (5, 6))  # methods and code lengths
@@ -234,10 +232,8 @@ def lay_out(rows: pd.DataFrame) -> dict[str, str]:
 
 
 def main() -> None:
-    """Simulate, write the rows and put the tables into their page."""
-    if not parser_of(__doc__).parse_args().again:
-        run().to_csv(ROWS, index=False, float_format="%.4g", lineterminator="\n")
-    PAGE.write_text(put_into(PAGE.read_text(), lay_out(pd.read_csv(ROWS))))
+    """Simulate, and write the rows."""
+    run().to_csv(ROWS, index=False, float_format="%.4g", lineterminator="\n")
 
 
 if __name__ == "__main__":

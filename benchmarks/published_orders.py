@@ -4,7 +4,7 @@
 
 Two methods are compared if one table of a paper orders them at one code length, on networks of one class, and our rows
 of one dataset and kind of features have both; of several kinds, the one with more seeds counts. The order *holds* or is
-*turned* if ours are apart in every order of ties or under a shuffle (`hashbench.reports.ties`), else it is *open*.
+*turned* if ours are apart in every order of ties or under a shuffle (`hashbench.reports.marks`), else it is *open*.
 Without TABLE the script counts the orders of each table of `hashbench tables`; with one it lists them as CSV.
 """
 
@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from hashbench.reports.tables import LAYOUTS, make_tables
+from hashbench.reports.marks import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
+from hashbench.reports.row_origins import read_results_with_origins
+from hashbench.reports.tables import LAYOUTS, make_table
 from hashbench.reports.tables.published import Pair, Published, is_large, make_pairs, nearest
-from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 
 RESULTS = Path(__file__).parents[1] / "results"
 VERDICTS = {
@@ -42,7 +43,7 @@ class PaperOrder(NamedTuple):
 
     @property
     def verdict(self) -> tuple[str, str]:
-        """A key of ``VERDICTS``: what became of the order, and what `hashbench.reports.ties` answers about ours."""
+        """A key of ``VERDICTS``: what became of the order, and what `hashbench.reports.marks` answers about ours."""
         ours, other = self.higher.cell, self.lower.cell
         answer = str(compare(ours, other))
         if answer in (OPEN, UNKNOWN):
@@ -114,9 +115,9 @@ def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[Pap
     return [order for order in orders if most_seeds[order.published] is order]
 
 
-def orders_of(name: str) -> list[PaperOrder]:
-    """List the orders that the committed rows of a table allow."""
-    table = make_tables(RESULTS, [name])[name]
+def orders_of(name: str, results: pd.DataFrame) -> list[PaperOrder]:
+    """List the orders that the rows of a table allow."""
+    table = make_table(results, name)
     return make_orders(table.cells, table.published)
 
 
@@ -135,14 +136,15 @@ def main() -> None:
     of_papers = [name for name, layout in LAYOUTS.items() if layout.source]
     parser.add_argument("table", nargs="?", choices=of_papers, help="list its orders as CSV")
     chosen = parser.parse_args().table
+    results = read_results_with_origins(RESULTS)
     if chosen:
-        rows = [order.row for order in orders_of(chosen)]
+        rows = [order.row for order in orders_of(chosen, results)]
         writer = csv.DictWriter(sys.stdout, list(rows[0]) if rows else [], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         return
     for name in of_papers:
-        if orders := orders_of(name):
+        if orders := orders_of(name, results):
             print(f"{name}: {count_orders(orders)}")
 
 

@@ -1,6 +1,6 @@
-"""How near the shuffle deviation is to random orders: the tables of docs/explanation/shuffle-deviation.md.
+"""How near the shuffle deviation is to random orders: rows for docs/explanation/shuffle-deviation.md (`make numbers`).
 
-    .venv/bin/python benchmarks/shuffles.py [--again]
+    .venv/bin/python benchmarks/shuffles.py
 
 Scores cached codes of seed 0 in random orders of the database, the same for all codes (`hashbench evaluate
 --random-orders 300`): all of ``digits`` at 12 and 32 bits, some of CIFAR-10, which has more queries, and some of
@@ -16,19 +16,17 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from pages import DOCS, parser_of, put_into
 
 from hashbench.affinity import Affinity, SameLabel
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.reports.formatting import markdown_table
-from hashbench.reports.ties import SHUFFLE, Score, compare
+from hashbench.reports.marks import SHUFFLE, Score, compare
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.problem import Problem
 from hashbench.store.artifact import read_record
 from hashbench.store.files import data_dir
 from hashbench.store.hdf5 import open_codes
 
-PAGE = DOCS / "explanation" / "shuffle-deviation.md"
 ROWS = Path(__file__).with_suffix(".csv")
 PAIRS = Path(__file__).with_name("shuffled_pairs.csv")
 
@@ -143,12 +141,9 @@ def lay_out_pairs(pairs: pd.DataFrame) -> str:
 
 
 def main() -> None:
-    """Measure, write the rows and put the tables into their page."""
-    if not parser_of(__doc__).parse_args().again:
-        for path, tables in zip((ROWS, PAIRS), zip(*map(measure, GRIDS), strict=True), strict=True):
-            pd.concat(tables).to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
-    parts = {"estimate": lay_out(pd.read_csv(ROWS)), "pairs": lay_out_pairs(pd.read_csv(PAIRS))}
-    PAGE.write_text(put_into(PAGE.read_text(), parts))
+    """Measure, and write the rows."""
+    for path, tables in zip((ROWS, PAIRS), zip(*map(measure, GRIDS), strict=True), strict=True):
+        pd.concat(tables).to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
 
 
 if __name__ == "__main__":

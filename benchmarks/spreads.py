@@ -17,7 +17,7 @@ from hashbench._typing import ByteArray, FloatArray, Progress, silent
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.reports import ties
+from hashbench.reports import marks
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.orders import DATABASE_ORDERS, rearranged
@@ -162,14 +162,14 @@ def pairs(all_spreads: Sequence[Spread]) -> list[Pairs]:
 
 def _pairs(key: tuple[int, str, str], group: Sequence[Spread]) -> Pairs:
     couples = list(combinations(group, 2))
-    answers = [str(ties.compare(first, second)) for first, second in couples]
+    answers = [str(marks.compare(first, second)) for first, second in couples]
     turned = [
         (first.method, second.method)
         for first, second in couples
         if first.highest > second.lowest and first.lowest < second.highest
     ]
-    n_meet = sum(answer != ties.EVERY_ORDER for answer in answers)
-    return Pairs(*key, len(couples), n_meet, answers.count(ties.OPEN), tuple(turned))
+    n_meet = sum(answer != marks.EVERY_ORDER for answer in answers)
+    return Pairs(*key, len(couples), n_meet, answers.count(marks.OPEN), tuple(turned))
 
 
 def _sorting_scripts(name: str, n_fewest: int, n_items: int) -> dict[str, Scoring]:

@@ -3,8 +3,6 @@
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 [--jobs N]
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 --network
     .venv/bin/python benchmarks/tuning.py --summary
-    .venv/bin/python benchmarks/tuning.py --chosen
-    .venv/bin/python benchmarks/tuning.py --effort
 
 Trials are those of `hashbench tune`: a fifth of the training items is held out, a method learns from the others, and
 two numbers judge it, since neither alone foretells the queries: AP of held-out items as queries to other held-out
@@ -222,8 +220,6 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
-    parser.add_argument("--effort", action="store_true", help="how many settings of each method were tried")
-    parser.add_argument("--chosen", action="store_true", help="the best setting of each method, and what is in force")
     options = parser.parse_args()
     if options.dataset:
         dataset, _ = load_dataset(options.dataset)
@@ -232,11 +228,7 @@ def main() -> int:
         if options.weights is None or not Path(options.weights).is_file():
             parser.error(f"--weights is the file of the network's weights: got {options.weights}")
         run(trials(options.dataset, dataset, options.epochs, options.network), options.weights, options.jobs)
-    if options.effort:
-        print(effort())
-    elif options.chosen:
-        print(chosen(), chosen_by_neighbours(), sep="\n\n")
-    elif options.summary or not options.dataset:
+    if options.summary or not options.dataset:
         summary()
     return 0
 

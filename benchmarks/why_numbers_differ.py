@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from pages import DOCS, parser_of, put_into, read_rows, write_rows
+from pages import DOCS, parser_of, read_rows, write_rows
 from sklearn.linear_model import RidgeClassifier
 
 from hashbench.bits import pack
@@ -27,8 +27,7 @@ from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
 from hashbench.reports.formatting import markdown_table
 from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
 
-PAGE = DOCS / "why-numbers-differ.md"
-FIGURE = PAGE.parent / "figures" / "why-numbers-differ.svg"
+FIGURE = DOCS / "figures" / "why-numbers-differ.svg"
 ROWS = Path(__file__).with_suffix(".csv")
 DATASET = "cifar10-s1:squeezenet"
 METRICS = ("AP", "AP@1000", "AP@5000")
@@ -129,13 +128,11 @@ def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
 
 
 def main() -> None:
-    """Score everything, write the rows, and make the table and the figure."""
+    """Score everything, write the rows, and draw the figure."""
     if not parser_of(__doc__).parse_args().again:
         dataset, _ = load_dataset(DATASET)
         write_rows(ROWS, COLUMNS, list(rows_of(dataset)))
-    rows = read_rows(ROWS)
-    draw(rows, FIGURE)
-    PAGE.write_text(put_into(PAGE.read_text(), {"spreads": spreads(rows)}))
+    draw(read_rows(ROWS), FIGURE)
 
 
 if __name__ == "__main__":

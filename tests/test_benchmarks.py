@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from helpers.paths import ROOT, benchmark, built_in_methods, rows_of
+from helpers.paths import ROOT, benchmark, rows_of
 
-from hashbench.cards import method_card
-from hashbench.reports import row_origins
 from hashbench.reports.aggregate import changed_params
 from hashbench.reports.tables.published import published_values
 from hashbench.store.results import merge_rows, read_folder
@@ -29,11 +27,6 @@ def test_direct_form_of_a_loss_is_that_loss(name, n_bits):
     torch.testing.assert_close(loss(outputs), direct(outputs), rtol=1e-5, atol=1e-6, check_dtype=False)
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
     assert training.saved_mib(direct, outputs) > training.saved_mib(loss, outputs)
-
-
-def test_matrix_products_have_no_other_form():
-    for name in ("dpsh", "hashnet"):
-        assert training.make_losses(name, 24, 16)[1] is None
 
 
 def test_trials_are_added_to_those_of_other_processes_and_repeated_only_for_other_data(tmp_path, monkeypatch):
@@ -84,32 +77,6 @@ def test_datasets_without_images_and_networks_without_weights_are_refused(option
     with pytest.raises(SystemExit):
         tuning.main()
     assert words in capsys.readouterr().err
-
-
-def test_a_trial_that_fails_keeps_the_reason(tiny, monkeypatch):
-    monkeypatch.setattr(tuning, "load_once", lambda spec, fingerprint: tiny())
-    trial = tuning.trials("tiny", tiny(), 3)[0]
-    judged = tuning.judge(trial, "nowhere.pth")
-    assert judged.pop("failure").startswith("there is no file nowhere.pth.")
-    assert judged == trial
-
-
-def test_effort_counts_settings_of_every_method_once():
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in tuning.effort().splitlines()]
-    counts = {name: dict(zip(lines[0], cells, strict=True)) for cells in lines[2:] for name in cells[0].split(", ")}
-    assert {*counts} == {f"`{name}`" for name in built_in_methods()}
-    assert sum(len(cells[0].split(", ")) for cells in lines[2:]) == len(counts)
-    rows, dataset = rows_of("benchmarks/tuning.csv"), "cifar10-s1:squeezenet"
-    of_csq = {row["setting"] for row in rows if (row["method"], row["dataset"]) == ("csq", dataset)}
-    assert counts["`csq`"][dataset] == str(len(of_csq)) == "9"
-    for name in built_in_methods():
-        n_trials = str(row_origins.N_TRIALS if method_card(name).is_learned else 0)
-        assert {counts[f"`{name}`"][dataset] for dataset in ("cifar10-s1:squeezenet", "digits-pairs", "tmc2007")} == {
-            n_trials
-        }
-    assert counts["`dpn`"]["images, earlier code"] == "11"
-    failed = sum(bool(row["failure"]) for row in rows)
-    assert failed == sum(int(cells[-1]) * len(cells[0].split(", ")) for cells in lines[2:])
 
 
 # ---------------------------------------------------------------- what rows were tuned by

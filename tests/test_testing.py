@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from helpers.documents import files
+from helpers.thoroughness import slow
 
 from hashbench import evaluate, real, register_metric, registry, setting, testing
 from hashbench.errors import HashbenchError
@@ -33,8 +34,9 @@ WRONG = {  # of n items, where the suite once looked only at 7 and 50 of 250 ite
 }
 
 
-@pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
-@pytest.mark.parametrize("function", ["_project", "transform"])
+@pytest.mark.parametrize(
+    ("function", "change"), [*zip(3 * ["_project", "transform"], WRONG.values(), strict=True)], ids=WRONG
+)
 def test_suite_finds_codes_of_a_wrong_shape(function, change):
     complaints = []
     for check in (testing.check_batches_encode_like_the_whole, testing.check_short_codes_fit_or_are_refused):
@@ -176,8 +178,6 @@ class Mine(LSH):
 """
 CHANGES = {
     "short projection": ("_project", "values[:-1]"),
-    "complex projection": ("_project", "values + 0j"),
-    "short codes": ("transform", "values[:-1]"),
     "narrow codes": ("transform", "values[:, :-1]"),
     "codes of numbers": ("transform", "values * 2 - 1.0"),
     "no codes": ("transform", "None"),
@@ -226,7 +226,7 @@ def test_suite_finds_what_is_lost_in_a_file():
 
 
 @pytest.mark.parametrize(
-    "name", ["lsh", "pcah", "itq", "pca-rr", "isohash", "sign", "dsh-density", "bre", "cca-itq", "lfh"]
+    "name", ["lsh", "pcah", "sign", "dsh-density", "cca-itq", "lfh", *slow("itq", "pca-rr", "isohash", "bre")]
 )
 def test_hyperplanes_cut_the_bits(name):
     method, X, y = testing.example(registry.get_method(name))
@@ -237,9 +237,7 @@ def test_hyperplanes_cut_the_bits(name):
 # ---------------------------------------------------------------- metrics
 
 
-@pytest.mark.parametrize(
-    "name", ["AP", "AP@3:retrieved", "NDCG:linear", "NDCG@2", "R@2", "RPrec", "RR", "Hit@2", "P@r1"]
-)
+@pytest.mark.parametrize("name", ["AP@3:retrieved", "NDCG:linear", "RPrec", "Hit@2", "P@r1"])
 @pytest.mark.parametrize("check", testing.METRIC_CHECKS, ids=lambda check: check.__name__)
 def test_metrics_keep_the_contract(name, check):
     check(get_metric(name))
@@ -332,8 +330,9 @@ CHANGING = {
 TIED = [[0, 0], [1, 0]], [[0, 0], [0, 1], [0, 1], [1, 1]], ([0, 1], [0, 1, 0, 1])
 
 
-@pytest.mark.parametrize("where", ["body", "slopes"])
-@pytest.mark.parametrize("change", CHANGING.values(), ids=CHANGING)
+@pytest.mark.parametrize(
+    ("where", "change"), [("slopes", CHANGING["counts"]), *(("body", change) for change in CHANGING.values())]
+)
 def test_a_metric_cannot_change_the_histogram_that_others_share(plugin, hashbench, change, where):
     expected = evaluate(*TIED, ["AP", "P@2"])
     source = {"body": "", "slopes": "", "returned": "Scores(mean, low, high, tie_sd)"} | {where: change}
@@ -341,9 +340,10 @@ def test_a_metric_cannot_change_the_histogram_that_others_share(plugin, hashbenc
     with pytest.raises(HashbenchError, match=r"^metric 'Mine' changes the histogram, which all metrics share: .*copy"):
         evaluate(*TIED, ["P@2", "Mine", "AP"])
     assert evaluate(*TIED, ["AP", "P@2"]).summary == expected.summary
-    checked = hashbench("check", "metric", "Mine")
-    assert "changes the histogram" in checked.stdout
-    assert checked.exit_code == 1
+    if where == "slopes":
+        checked = hashbench("check", "metric", "Mine")
+        assert "changes the histogram" in checked.stdout
+        assert checked.exit_code == 1
 
 
 def test_a_metric_that_forces_its_way_changes_only_its_own_histogram(plugin):
@@ -378,25 +378,17 @@ RETURNED = {
 
 
 @pytest.mark.parametrize(("returned", "words"), RETURNED.items(), ids=RETURNED)
-def test_scores_of_a_plugin_are_checked_in_python_and_on_the_command_line(plugin, hashbench, returned, words, tmp_path):
+def test_scores_of_a_plugin_are_checked(plugin, returned, words):
     plugin("mine", METRIC.format(slopes="", body="", returned=returned), "metrics", "mine")
-    names = ["query-codes", "database-codes", "query-labels", "database-labels"]
-    for name, array in zip(names, [*TIED[:2], *TIED[2]], strict=True):
-        np.save(tmp_path / f"{name}.npy", np.array(array))
-    files = [f"--{name}={tmp_path / name}.npy" for name in names]
-    with pytest.raises(HashbenchError, match=rf"^metric 'Mine' returned .*{re.escape(words)}") as caught:
+    with pytest.raises(HashbenchError, match=rf"^metric 'Mine' returned .*{re.escape(words)}"):
         evaluate(*TIED, ["AP", "Mine"])
-    done = hashbench("evaluate", *files, "--metric", "Mine")
-    assert (done.exit_code, done.stdout, done.stderr) == (1, "", f"Error: {caught.value}\n")
 
 
 RETURNED_SLOPES = {
     "5": "slopes as int, expected hashbench.Slopes(slope, gains)",
-    "[[0, 0, 0]]": "slopes as list, expected hashbench.Slopes(slope, gains)",
     "slope[:1], gains": "slope as float64 of shape (1, 3), expected floats of (2, 3)",
     "slope[:, 0], gains": "slope as float64 of shape (2,), expected floats of (2, 3)",
     "slope, gains.sum()": "gains as float64 of shape (), expected floats of (2,)",
-    "slope.astype(str), gains": "slope as <U32 of shape (2, 3), expected floats",
 }
 
 

@@ -275,12 +275,11 @@ def diff(
     As in git diff, A..B compares A and B, and A...B compares their merge base with B.
     """
     from hashbench.cli.progress import ProgressBar
-    from hashbench.reports import diff_text
-    from hashbench.reports.diff import read_diff
+    from hashbench.reports.diff import describe_drops, format_diff, read_diff
 
     with ProgressBar() as progress:
         comparison = read_diff(old, new, metrics, results, progress.update)
-    echo(diff_text.format_diff(comparison, form, only_changed=only_changed))
+    echo(format_diff(comparison, form, only_changed=only_changed))
     if limit is not None and len(comparison.drops(limit)):
-        click.echo(diff_text.describe_drops(comparison, limit), err=True)
+        click.echo(describe_drops(comparison, limit), err=True)
         raise click.exceptions.Exit(3)

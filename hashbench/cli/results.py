@@ -71,7 +71,7 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int) -> None:
     into another folder, and compare: hashbench diff results FOLDER.
     """
     from hashbench.reports import submissions
-    from hashbench.reports.diff_text import format_diff
+    from hashbench.reports.diff import format_diff
     from hashbench.reports.revisions import read_side
 
     rows, record, problems = submissions.read_files(submissions.result_files(paths or (Path("results"),)))

@@ -131,7 +131,7 @@ def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[
     if output.suffix.lower() not in FIGURES:
         write(output, points.to_csv(index=False, lineterminator="\n"))
         return
-    from hashbench.reports.plots.curves_figure import draw_curves
+    from hashbench.reports.plots.result_figures import draw_curves
 
     save_figure(output, draw_curves(points, name, *sizes))
 

@@ -129,7 +129,7 @@ def thresholds(
         name = f"false positive rate {share:g}"
         asked[name], reasons[name] = found.at_fpr(share), found.why_no_radius(share)
     if output is not None and output.suffix.lower() in FIGURES:
-        from hashbench.reports.plots.curves_figure import draw_thresholds
+        from hashbench.reports.plots.result_figures import draw_thresholds
 
         save_figure(output, draw_thresholds(found, codes.stem if codes else "codes", asked, fpr, precision))
     elif output is not None:

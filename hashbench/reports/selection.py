@@ -12,7 +12,7 @@ import pandas as pd
 
 from hashbench.errors import HashbenchError, suggestion
 from hashbench.registry import dataset_names, features_kind, method_names
-from hashbench.reports.folds import without_folds
+from hashbench.reports.aggregate import without_folds
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES

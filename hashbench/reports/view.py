@@ -17,9 +17,8 @@ import pandas as pd
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, all_lines, main_lines, mean_over_seeds, signs_of
-from hashbench.reports.marks import OTHERS, add_marks, is_of_most_folds
+from hashbench.reports.marks import EVERY_ORDER, OPEN, OTHERS, SHUFFLE, UNKNOWN, add_marks, compare, is_of_most_folds
 from hashbench.reports.selection import Selection
-from hashbench.reports.ties import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 from hashbench.reports.uncertainty import add_uncertainty, variances_of
 from hashbench.store.result_rows import NUMBERS
 
@@ -34,7 +33,7 @@ class View:
 
     ``cells`` has the columns of `hashbench.reports.aggregate.mean_over_seeds`, the ``label`` of each line, whether a
     cell ``is_best`` of its ``COLUMN``, whether that ``is_whole``, what ``ties`` leave open between it and the best (a
-    key of `hashbench.reports.ties.ANSWERS`, empty where nothing is compared), and its ``marks``. `tested` adds more.
+    key of `hashbench.reports.marks.ANSWERS`, empty where nothing is compared), and its ``marks``. `tested` adds more.
     """
 
     cells: pd.DataFrame

@@ -7,7 +7,7 @@ from helpers.artifacts import record_in
 from helpers.small_grids import copy_of, run_once
 
 from hashbench.errors import HashbenchError
-from hashbench.reports.html.cached_codes import find_codes, read_times
+from hashbench.reports.html.cached import find_codes, read_times
 from hashbench.reports.plots.figure_selection import choose_blocks
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection

@@ -10,7 +10,7 @@ import hashbench
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain.run_tools import TOOLS, explain_run
 
-N_CASES = 8
+N_CASES = 3
 METRICS = {  # hashbench's names: those of trec_eval, ir_measures and ranx
     "AP": ("map", "AP", "map"),
     "AP@3:relevant": ("map_cut_3", "AP@3", "map@3"),

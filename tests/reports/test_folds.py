@@ -5,8 +5,7 @@ import pytest
 from helpers.table_rows import cell, markdown_rows, table
 
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import all_lines
-from hashbench.reports.folds import ALL_SEEN, bases, fold_cells, most_folds, without_folds
+from hashbench.reports.aggregate import ALL_SEEN, all_lines, bases, fold_cells, most_folds, without_folds
 from hashbench.reports.html.content import make_content
 from hashbench.reports.view import make_view
 
@@ -97,10 +96,6 @@ def test_the_number_of_folds_counts_and_not_the_length_of_their_names():
     assert most_folds(pd.Series(["10", "0, 1", "12345678"])) == "0, 1"
 
 
-def test_results_without_folds_give_no_cells():
-    assert fold_cells(pd.DataFrame([cell()])).empty
-
-
 def test_folds_are_left_out_unless_they_are_named():
     results = pd.DataFrame([cell(), fold(0, 0.5), fold(1, 0.5)])
     assert list(without_folds(results)["dataset"]) == ["digits"]
@@ -146,38 +141,11 @@ def test_table_has_four_columns_with_their_ranges():
     assert "encodes the label itself" in text
 
 
-def test_blocks_are_of_code_lengths_and_bits_choose_them():
-    rows = [fold(0, 0.5), {**fold(0, 0.6), "n_bits": 8}]
-    headings = re.findall("## .*", table(*rows, name="unseen").to_markdown())
-    assert headings == [f"## digits (pixels), 3 unseen classes: AP, {n_bits} bits" for n_bits in (8, 32)]
-    assert re.findall("AP, .* bits", table(*rows, name="unseen", n_bits=(8,)).to_markdown()) == ["AP, 8 bits"]
-
-
-def test_csv_names_the_datasets_over_folds_and_the_folds():
-    unseen = table(*SMALL, name="unseen")
-    fingerprints = "89abcdeff0 89abcdeff1 89abcdeff2"
-    assert f"digits-unseen3,pixels,AP,unsupervised,lsh,{{}},0.500000,0.100000,{fingerprints},1\n" in unseen.to_csv()
-    assert 'digits-unseen3,pixels,AP,sdh,{},32,1,"0, 1",0.750000,0.070711,' in unseen.to_tie_range_csv()
-    assert "digits,pixels,AP,lsh,{},32,1,,0.550000,," in unseen.to_tie_range_csv()
-
-
-def test_latex_has_a_tabular_for_what_is_wider_than_a_page():
-    text = table(*SMALL, name="unseen").to_latex()
-    assert text.count(r"\multicolumn{2}{l}{") == 4
-    assert r"$^{\P}$" in text
-
-
 def test_table_is_chosen_by_the_base_dataset():
     other = fold(0, 0.5, kind="cifar10-s1-unseen3-fold{}")
     assert set(table(*SMALL, other, name="unseen", datasets=("digits",)).cells["base"]) == {"digits"}
     with pytest.raises(HashbenchError, match=r"no results for unseen: AP .*--dataset digits-unseen3-fold0"):
         table(cell(), name="unseen")
-
-
-def test_table_of_the_papers_leaves_folds_out():
-    assert set(table(*SMALL).cells["dataset"]) == {"digits"}
-    named = UNSEEN.format(1)
-    assert set(table(*SMALL, n_bits=(32,), datasets=(named,)).cells["dataset"]) == {named}
 
 
 def test_the_page_marks_means_over_other_folds_too():
@@ -187,8 +155,3 @@ def test_the_page_marks_means_over_other_folds_too():
     marks = [folds["marks"]["of"][at] for at in folds["marks"]["at"]]
     labels = lines["label"].drop_duplicates().tolist()
     assert {labels[line] for line, sign in zip(folds["line"], marks, strict=True) if sign == "¶"} == {"sdh"}
-
-
-def test_a_table_over_folds_has_no_tests_over_queries():
-    unseen = table(*SMALL, name="unseen")
-    assert unseen.tested() is unseen

@@ -21,8 +21,8 @@ import hashbench as package
 from hashbench.bits import unpack
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import all_lines
-from hashbench.reports.html import cached, thumbnails, write_report
-from hashbench.reports.html.descriptions import dataset_cards, method_cards
+from hashbench.reports.html import cached, write_report
+from hashbench.reports.html.content import dataset_cards, method_cards
 from hashbench.reports.view import make_view
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir
@@ -107,14 +107,6 @@ def test_names_that_hold_html_end_no_script_and_come_out_as_they_are(tmp_path):
     assert "alert(1)</" not in text
 
 
-def test_own_codes_learn_from_what_methods_of_their_group_do(tmp_path):
-    groups = {"a": "pair-based", "b": "class-based", "c": "unsupervised", "d": None}
-    params = [json.dumps({"codes": "own"} | ({"group": group} if group else {})) for group in groups.values()]
-    write(tmp_path / "digits.csv", *(row(method=name, params=one) for name, one in zip(groups, params, strict=True)))
-    supervision = {line["method"]: line["supervision"] for line in page_data(tmp_path, tmp_path)["lines"]}
-    assert supervision == {"a": "affinity", "b": "labels", "c": "none", "d": ""}
-
-
 def test_missing_numbers_are_null_and_a_method_not_installed_has_a_page(tmp_path):
     write(tmp_path / "digits.csv", row(nan, nan, nan, n_undefined=200), row(method="gone", params='{"old": 1}'))
     page = write_report(tmp_path, tmp_path / "page.html")
@@ -123,12 +115,6 @@ def test_missing_numbers_are_null_and_a_method_not_installed_has_a_page(tmp_path
     assert list(content["methods"]) == ["gone", "lsh"]
     assert "Only the results of <strong>gone</strong> are shown" in page.read_text()
     assert [line["group"] for line in content["lines"] if line["method"] == "gone"] == [""]
-
-
-def test_two_contents_of_a_dataset_stay_apart(tmp_path):
-    write(tmp_path / "digits.csv", row(), row(dataset_fingerprint="bbbb", seed=1))
-    blocks = page_data(tmp_path, tmp_path)["data"]
-    assert [block["name"] for block in blocks] == ["digits:pixels [aaaa]", "digits:pixels [bbbb]"]
 
 
 def test_methods_and_datasets_are_described(small):
@@ -167,14 +153,6 @@ def test_a_change_counts_the_seeds_that_changed_to_the_same_side(tmp_path):
     assert dict(zip(changes["seed"], column(changes["seeds"]), strict=True)) == {0: "2 of 4", 1: "2 of 4", 2: "1 of 4"}
 
 
-def test_a_report_without_changes_says_so(tmp_path):
-    write(tmp_path / "digits.csv", row())
-    page = write_report(tmp_path, tmp_path / "page.html", against=str(tmp_path / "digits.csv"))
-    assert "no differences, 1 rows unchanged." in page.read_text()
-    assert "Old is the value before" not in page.read_text()
-    assert data_of(page)["changes"]["bits"] == []
-
-
 # ---------------------------------------------------------------- codes and scores of the data folder
 
 
@@ -207,12 +185,6 @@ def codes_of(method):
 def test_half_of_the_queries_differ_most_between_the_first_two_methods(n_queries, chosen):
     scores = np.array([[0.9, 0.5, 0.7, 0.7, nan], [0.1, 0.6, 0.7, 0.7, nan], [0.9, 0.5, 0.0, 0.8, nan]])
     assert cached._choose_queries(scores, n_queries).tolist() == chosen
-
-
-def test_queries_without_a_difference_are_chosen_last():
-    scores = np.full((2, 9), 0.5)
-    scores[1, [2, 4, 7]] = (0.4, 0.9, 0.6)
-    assert cached._choose_queries(scores, 3).tolist() == [2, 4, 7]
 
 
 def test_without_codes_the_page_says_how_to_get_them(small, tmp_path):
@@ -260,7 +232,7 @@ def test_tie_groups_are_never_those_of_another_seed_or_of_recomputed_codes(small
 
 def test_a_sheet_holds_images_small_and_side_by_side():
     images = np.stack([np.full((80, 40, 3), shade, np.uint8) for shade in (0, 250)])
-    written, size = thumbnails._sheet(images, [1, 0])
+    written, size = cached._sheet(images, [1, 0])
     sheet = Image.open(io.BytesIO(written))
     assert (size, sheet.size) == ((20, 40), (40, 40))
     assert sheet.getpixel((5, 20))[0] > 240
@@ -287,13 +259,6 @@ def test_thumbnails_of_a_dataset_of_images_are_those_of_its_queries_and_their_ne
 
 
 # ---------------------------------------------------------------- the command
-
-
-def test_command_writes_beside_the_results_and_prints_the_path(hashbench, tmp_path):
-    write(tmp_path / "digits.csv", row())
-    result = hashbench("report", "--results", tmp_path)
-    assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'report.html'}\n")
-    assert read_results(tmp_path).shape == (1, 15)
 
 
 @pytest.mark.parametrize(

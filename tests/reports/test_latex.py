@@ -15,26 +15,6 @@ MAY_LACK = "HASHBENCH_NEEDS_LATEX" not in os.environ
 needs_latex = pytest.mark.skipif(PDFLATEX is None and MAY_LACK, reason="needs pdflatex")
 
 
-def test_latex_is_laid_out_with_booktabs():
-    """The whole layout is in ``tests/golden/tables``."""
-    cells = ranged("itq", 0.58, 0.5, 0.7), ranged("itq", 0.60, 0.5, 0.7, seed=1), ranged("lsh", 0.57, 0.4, 0.6)
-    text = table(*cells).to_latex().partition(r"\end{table}")[0]
-    assert r"\caption{AP on digits (pixels).}" "\n" r"\label{tab:table1-digits-pixels-ap}" in text
-    assert text.partition(r"\midrule")[2].partition(r"\bottomrule")[0].strip().splitlines() == [
-        r"\multicolumn{2}{@{}l}{\textit{unsupervised}} \\",
-        r"itq & \textbf{0.590}{\tiny$\pm$.014} \\",
-        r"lsh & 0.570$^{\dagger}$$^{\S}$ \\",
-    ]
-    assert (
-        r"\raggedright Means over 200 queries and 1 or 2 seeds. $\pm$: standard deviation over seeds. $^{\dag" in text
-    )
-
-
-def test_labels_of_blocks_differ():
-    labels = re.findall(r"\\label{(.*)}", table(cell(), cell(dataset="mine"), cell(features="other")).to_latex())
-    assert len(set(labels)) == len(labels) == 3
-
-
 def test_digits_can_be_chosen_and_the_spread_left_out():
     two_seeds = table(ranged("itq", 0.58, 0.5, 0.7), ranged("itq", 0.60, 0.5, 0.7, seed=1))
     assert r"itq & 0.59{\tiny$\pm$.01} \\" in two_seeds.to_latex(2)
@@ -58,15 +38,6 @@ def test_what_has_a_meaning_in_latex_is_escaped():
 def test_a_label_that_begins_like_an_option_is_none():
     own = '{"codes": "own", "label": "[b]"}'
     assert r"{}[b]" in chosen(cell("mine", params=own), cell("lsh")).to_latex()
-
-
-def test_every_row_of_markdown_is_there_with_two_lines_of_headings_beside_the_paper():
-    cifar10 = table(cell(), cell("dtsh", 12, dataset="cifar10-s1"), datasets=["cifar10-s1"])
-    rows = [line for line in cifar10.to_latex().splitlines() if line.endswith(r"\\")]
-    markdown_lines = [line for line in cifar10.to_markdown().splitlines() if re.match(r"\| [^-]", line)]
-    assert len(rows) == len(markdown_lines) + 1
-    assert rows[0] == " & ".join(["", *(rf"\multicolumn{{2}}{{l}}{{{n} bits}}" for n in (12, 24, 32, 48))]) + r" \\"
-    assert rows[1] == "method" + " & ours & paper" * 4 + r" \\"
 
 
 @pytest.mark.parametrize(("n_lengths", "environment"), [(3, "table"), (8, "table*")])

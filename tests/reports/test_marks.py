@@ -12,7 +12,7 @@ from hashbench.reports import marks
 from hashbench.reports.plots import draw_figures
 
 
-@pytest.mark.parametrize("sign", ["", "§", "¶"])
+@pytest.mark.parametrize("sign", ["", "§"])
 def test_what_the_one_function_decides_is_shown_everywhere(hashbench, empty_folder, monkeypatch, sign):
     monkeypatch.setattr(
         marks, "decide", lambda cells: {each: pd.Series(each == sign, cells.index) for each in marks.SIGNS}

@@ -300,27 +300,3 @@ def test_ties_come_in_the_order_of_torch():
 
     assert in_other_orders(orders.libstdcxx, lambda row, n_first: torch.argsort(tensor(row))) == []
     assert in_other_orders(orders.torch_topk, lambda row, n_first: tensor(row).topk(n_first, largest=False)[1]) == []
-
-
-def test_ties_come_in_the_order_of_faiss():
-    faiss = pytest.importorskip("faiss", reason="faiss is not there: pip install faiss-cpu")
-    n_bits = 200
-
-    def bits(row):
-        return np.arange(n_bits) < row[:, None]  # as far from no bit as the key says
-
-    def of_signs(codes):
-        return np.where(codes, 1, -1).astype(np.float32)
-
-    def binary(row, n_first):
-        index = faiss.IndexBinaryFlat(n_bits)
-        index.add(pack(bits(row)))
-        return index.search(pack(np.zeros((1, n_bits), bool)), n_first)[1][0]
-
-    def of_vectors(index, row):
-        index.add(of_signs(bits(row)))
-        return index.search(of_signs(np.zeros((1, n_bits), bool)), len(row))[1][0]
-
-    assert in_other_orders(orders.stable, binary) == []
-    assert in_other_orders(orders.stable, lambda row, _: of_vectors(faiss.IndexLSH(n_bits, n_bits, False), row)) == []
-    assert in_other_orders(orders.descending, lambda row, _: of_vectors(faiss.IndexFlatIP(n_bits), row)) == []

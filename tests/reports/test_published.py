@@ -16,7 +16,6 @@ from hashbench.method import GROUPS
 from hashbench.reports import tables
 from hashbench.reports.tables.published import WHOSE, Pair, count_verdicts, nearest, published_values
 from hashbench.scoring.metrics import get_metric
-from hashbench.unseen import split_name
 
 FILE = Path(tables.__file__).with_name("published.csv")
 
@@ -38,7 +37,6 @@ def compared_rows(*cells, name="table1"):
 
 
 CIFAR10 = "cifar10-s1 (squeezenet (JPEG)): AP"
-PAPER = ["BRE", "MACHash", "FastHash", "StructHash", "DPSH", "DTSH", "MIHash", "TALR-AP"]
 OLDER = ("TALR", "mLGAP")  # the papers that have tables of their own
 
 
@@ -73,76 +71,26 @@ def test_the_papers_words_mean_the_same_of_ours_in_every_row(paper_columns, our_
     assert rows[[*paper_columns, *our_columns]].drop_duplicates()[paper_columns].duplicated().sum() == 0
 
 
-def test_sources_have_as_many_values_as_in_their_tables():
-    assert Counter(value.source.partition(" ")[0] for value in published_values()) == {
-        "TALR": 180,
-        "mLGAP": 16,
-        "CSQ": 15,
-        "OrthoHash": 116,
-        "ADSH": 24,
-        "TreezzZ/ADSH_PyTorch": 4,
-        "HyP2": 112,
-        "DeepHash-pytorch": 37,
-        "CISiP-FIRe": 24,
-        "BiHalf": 2,
-        "SDC": 18,
-        "SHC": 72,
-        "supervised-hashing-baselines": 4,
-        "DSH_Analysis": 360,
-    }
-
-
 def test_no_value_is_listed_twice():
     assert set(Counter(value[:8] for value in published_values()).values()) == {1}
     own = Counter((value.layout, value.place) for value in published_values() if value.source.startswith(OLDER))
     assert set(own.values()) == {1}
 
 
-def test_modern_values_are_of_datasets_that_are_here():
-    modern = [value for value in published_values() if value.our_dataset and not value.source.startswith(OLDER)]
-    assert {split_name(value.our_dataset)[0] for value in modern} <= set(registry.dataset_names())
-    methods = {value.our_method for value in modern} & set(registry.method_names())
-    assert methods >= {"csq", "orthohash", "greedyhash", "greedyhash-unsupervised", "dpn", "dch", "adsh", "dfh"}
-    assert methods >= {"bihalf", "hyp2", "mdsh", "itq", "hashnet", "dtsh", "dpsh", "dsh"}
-
-
-def test_names_that_no_paper_uses_are_not_taken_for_its():
-    names = {name for value in published_values() for name in (value.our_dataset, value.our_method)}
-    assert names.isdisjoint({"digits", "digits-pairs", "constant", "random"})
-
-
 @pytest.mark.parametrize(
     ("name", "dataset", "metric", "lengths"),
     [
         ("table1", "cifar10-s1", "AP", [12, 24, 32, 48]),
-        ("table1", "cifar10-s2", "AP", [16, 24, 32, 48]),
-        ("table1", "nuswide", "AP", [12, 24, 32, 48]),
         ("table1", "nuswide", "AP@5000", [12, 24, 32, 48]),
         ("table2", "imagenet100", "AP@1000", [16, 32, 48, 64]),
-        ("table3", "nuswide", "NDCG", [16, 32, 48, 64]),
         ("table3", "labelme", "NDCG", [16, 32, 48, 64]),
     ],
 )
 def test_columns_are_the_papers_with_its_values_beside_ours(name, dataset, metric, lengths):
-    cells = [cell("pca-rr", n_bits, n_bits / 1000, dataset, metric) for n_bits in range(4, 132, 4)]
+    cells = [cell("pca-rr", n_bits, n_bits / 1000, dataset, metric) for n_bits in (12, 16, 20, 24, 32, 48, 64, 128)]
     shown = block(table(*cells, name=name), f"{dataset} (squeezenet (JPEG)): {metric}")
     assert shown["method"] == [text for n in lengths for text in (f"{n} bits", "paper")]
     assert shown["pca-rr"] == [text for n in lengths for text in (f"{n / 1000:.4f}", "")]  # no paper has it
-
-
-def test_table_1_for_cifar10_has_the_papers_rows_but_where_we_have_values():
-    shown = block(table(cell("dtsh", 12, 0.6), cell("lsh", 12, 0.1)), CIFAR10)
-    assert set(PAPER) - set(shown) == {"DTSH"}
-    assert shown["BRE"] == ["-", "0.361", "-", "0.448", "-", "0.502", "-", "0.533"]
-    assert shown["TALR-AP"] == ["-", "0.732", "-", "0.789", "-", "0.800", "-", "0.826"]
-    assert shown["dtsh"] == ["**0.6000**", "0.725", "-", "0.773", "-", "0.781", "-", "0.810"]
-
-
-def test_groups_stand_in_the_papers_order():
-    names = list(block(table(cell("constant", 12, 0.1), cell("lsh", 12, 0.1)), CIFAR10))
-    groups = [name.strip("*") for name in names if name.startswith("*")]
-    assert groups == list(GROUPS)
-    assert names.index("*pair-based*") < names.index("DPSH") < names.index("*triplet-based*") < names.index("DTSH")
 
 
 def test_published_csv_pairs_every_number_with_ours():
@@ -185,7 +133,6 @@ def test_each_of_our_features_and_fingerprints_is_a_line_of_its_own():
     ("params", "differs"),
     [
         ('{"head": "mlp"}', "a head (mlp) on frozen features squeezenet (JPEG) instead of a fine-tuned VGG-F"),
-        ('{"head": "linear"}', "a head (linear) on frozen features squeezenet (JPEG) instead of a fine-tuned VGG-F"),
         ('{"backbone": "vgg-f", "head": "mlp"}', "features squeezenet (JPEG) instead of a fine-tuned VGG-F"),
     ],
 )
@@ -234,20 +181,6 @@ def test_the_papers_own_network_is_no_difference(backbone, weights, difference):
     assert "; ".join(text for _, text in dispersed.differs("images", params)) == difference
 
 
-def test_our_names_of_the_papers_methods():
-    older = [value for value in published_values() if value.source.startswith(OLDER)]
-    assert {value.method: value.our_method for value in older} == {
-        **{name: name.lower() for name in PAPER},
-        "HashNet": "hashnet",
-        "TALR-NDCG": "talr-ndcg",
-        "TALR-AP (alpha=40 fixed)": "talr-ap",
-        "TALR-AP (alpha->inf continuation)": "talr-ap",
-        "DSH original (eq. 16)": "dsh",
-        "DSH dispersion (eq. 20)": "dsh",
-        "DSH dispersion (eq. 25)": "dsh",
-    }
-
-
 def test_continuation_table_distinguishes_the_papers_two_rows():
     cells = [cell("talr-ap", 12, n / 10, params=f'{{"continuation": {steps}}}') for n, steps in ((5, 0), (6, 5))]
     rows = compared_rows(*cells, name="continuation")
@@ -285,17 +218,9 @@ def test_mlgap_stands_beside_ap_and_names_its_radius():
     assert "mLGAP is the mean of LGAP@r2, of radius 2; the paper does not state its radius.}" in mlgap.to_latex()
 
 
-@pytest.mark.parametrize(
-    ("name", "words"), [("continuation", "AP at.*--method talr-ap "), ("mlgap", "LGAP@r2 or AP at")]
-)
-def test_table_without_rows_says_of_what_there_are_none(name, words):
-    with pytest.raises(HashbenchError, match=f"no results for {name}: {words}"):
-        table(cell("lsh", 12, 0.5), name=name)
-
-
-def test_other_lengths_have_the_papers_values_where_it_has_them():
-    two_lengths = table(cell("dpsh", 12, 0.7), cell("dpsh", 20, 0.7), n_bits=[20, 24])
-    assert block(two_lengths, CIFAR10)["dpsh"] == ["0.7000", "", "-", "0.757"]
+def test_table_without_rows_says_of_what_there_are_none():
+    with pytest.raises(HashbenchError, match=r"no results for continuation: AP at.*--method talr-ap "):
+        table(cell("lsh", 12, 0.5), name="continuation")
 
 
 def modern(**changes):
@@ -321,12 +246,6 @@ def test_of_several_values_of_one_place_the_nearest_is_kept(nearer, other):
     assert nearest([near, elsewhere, far], "squeezenet (JPEG)") == [near, elsewhere]
     if nearer:
         assert nearest([far, near], "squeezenet (JPEG)") == [near]
-
-
-def test_large_networks_are_nearer_to_large_ones():
-    large, small = modern(backbone="ResNet-50"), modern(backbone="AlexNet")
-    assert nearest([small, large], "resnet18") == nearest([small, large], "vgg16") == [large]
-    assert nearest([large, small], "gist") == [small]
 
 
 def test_values_of_other_papers_stand_beside_ours_and_say_whose_they_are():

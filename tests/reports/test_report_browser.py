@@ -1,7 +1,5 @@
 """The page of `hashbench report` as people use it: by mouse or keyboard, on a phone, in light and dark colours."""
 
-import itertools
-import shutil
 from urllib.parse import urlencode
 
 import h5py
@@ -50,11 +48,9 @@ def test_view_is_accessible_and_fits_any_screen(visit, view):
     ("fragment", "row", "name", "value"),
     [
         (f"rows?{FEW}", "[data-test=rows] tbody tr", "th", ".column-value"),
-        ("method?method=itq", "[data-test=rows] tbody tr", "th", ".column-value"),
         (f"leaderboard?{FEW}&sort=b12&desc=1", "tbody tr", "th", ".column-b16"),
         (f"queries?{FEW}&a=itq&b=lsh", "[data-test=queries] tbody tr", ".column-query", ".column-change"),
         ("changes", "tbody tr:not(.heading)", "th", ".column-change"),
-        ("overview", ".dots li", "a", ".track b"),
         ("overview", ".dots li", ".track b", ".value"),
     ],
 )
@@ -65,16 +61,6 @@ def test_name_and_value_are_in_sight_on_a_phone(visit, fragment, row, name, valu
         page.locator(row).first.locator(part).first.evaluate(ends) for part in (name, value)
     )
     assert 0 <= left < middle <= start + 1 < right <= 360
-
-
-def test_colours_follow_the_system_and_the_switch(visit):
-    lightness = """() => getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).slice(0, 3)
-        .reduce((sum, part) => sum + Number(part), 0) / 765"""
-    for scheme, is_dark in (("light", False), ("dark", True)):
-        page = visit("overview", color_scheme=scheme)
-        assert (page.evaluate(lightness) < 0.5) == is_dark
-        page.locator("#theme").click()
-        assert (page.evaluate(lightness) < 0.5) != is_dark
 
 
 def test_keyboard_alone_reaches_the_table_and_sorts_it(visit):
@@ -150,46 +136,6 @@ def test_mouse_and_keyboard_show_what_is_behind_a_number(visit, fragment, elemen
         expect(tip).to_be_hidden()
 
 
-def test_the_settings_of_a_method_are_shown_on_demand(visit):
-    wild = f"leaderboard?{urlencode({'data': f'wild:{WORDS}'})}"
-    for more, is_shown in (("", False), ("&variants=1", True)):
-        line = visit(wild + more).locator("table[data-test=leaderboard] tr", has_text="gone")
-        assert (PARAM in line.inner_text()) == is_shown
-
-
-def test_a_tap_shows_what_made_a_score(visit):
-    page = visit(VIEWS["leaderboard"], has_touch=True, viewport={"width": 390, "height": 800})
-    page.locator("tr[data-key=itq] .value:visible").last.tap()
-    expect(page.locator("#tip")).to_contain_text("by hashbench 0.")
-
-
-def test_print_is_in_light_colours_with_tie_bars_and_all_rows(visit):
-    page = visit(VIEWS["leaderboard"], color_scheme="dark", viewport={"width": 1047, "height": 300})
-    page.emulate_media(media="print", color_scheme="dark")
-    style = "(element, name) => getComputedStyle(element)[name]"
-    assert page.locator("body").evaluate(style, "backgroundColor") == "rgb(255, 255, 255)"
-    assert page.locator(".ties").first.evaluate(style, "printColorAdjust") == "exact"
-    assert page.locator(".scroll").evaluate("box => box.clientHeight >= box.firstChild.clientHeight")
-    expect(page.locator("#filters")).to_be_hidden()
-
-
-def test_print_of_a_plot_names_only_its_lines(visit):
-    page = visit(VIEWS["plots"])
-    page.locator("button[data-line=lsh]").click()
-    page.emulate_media(media="print")
-    expect(page.locator("button[data-line=lsh]")).to_be_hidden()
-    expect(page.locator("button[data-line=itq]")).to_be_visible()
-    expect(page.get_by_role("button", name="None")).to_be_hidden()
-
-
-def test_the_head_of_a_table_stays_while_its_rows_scroll(visit):
-    page = visit(f"rows?{FEW}", viewport={"width": 1200, "height": 500})
-    page.locator(".scroll").evaluate("box => { box.scrollIntoView(); box.scrollTop = 400; }")
-    assert page.locator(".scroll").evaluate("box => box.scrollTop") == 400
-    tops = "element => element.getBoundingClientRect().top"
-    assert page.locator("thead th").first.evaluate(tops) == pytest.approx(page.locator(".scroll").evaluate(tops), abs=2)
-
-
 def test_legend_hides_and_shows_a_line(visit):
     page = visit(VIEWS["plots"])
     button, points = page.locator("button[data-line=lsh]"), page.locator("[data-point][data-line=lsh]:visible")
@@ -211,20 +157,6 @@ def test_plot_of_times_is_listed_with_the_reason_where_none_are_known(visit):
     assert sorted(above) == sorted(str(n_bits) for n_bits in LENGTHS for _ in METHODS)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "ticks"),
-    [
-        (0.0005, 40, ["0.001", "0.01", "0.1", "1", "10"]),
-        (0.002, 0.35, ["0.003", "0.01", "0.03", "0.1", "0.3"]),
-        (0.0075, 0.027, ["0.008", "0.01", "0.015", "0.02"]),
-        (2, 2, ["2.0"]),
-    ],
-)
-def test_times_have_round_ticks_and_enough_of_them(visit, low, high, ticks):
-    texts = visit("methods").evaluate("(ends) => secondTicks(ends).map(([, text]) => text)", [low, high])
-    assert texts == ticks
-
-
 def test_a_method_looks_the_same_in_every_view(visit):
     looks = "marks => marks.map(one => one.getAttribute('d') + getComputedStyle(one).fill)"
     shown = {
@@ -241,29 +173,6 @@ def test_a_method_looks_the_same_in_every_view(visit):
             seen[method].update(marks)
     assert [len(marks) for marks in seen.values()] == [1] * len(METHODS)
     assert len(set.union(*seen.values())) == len(METHODS)
-
-
-@pytest.mark.parametrize("width", [390, 1400])
-def test_heads_and_their_marks_keep_apart(visit, width):
-    page = visit(f"queries?{FEW}", viewport={"width": width, "height": 800})
-    ends = """heads => heads.map((head) => {
-        const range = document.createRange();
-        range.selectNodeContents(head);
-        const {left, right} = range.getBoundingClientRect();
-        return [left, right];
-    })"""
-    heads = page.locator("table[data-test=queries] thead button").evaluate_all(ends)
-    gaps = [after[0] - before[1] for before, after in itertools.pairwise(heads)]
-    assert min(gaps) >= 5
-    mark = "head => parseFloat(getComputedStyle(head, '::before').width)"
-    assert gaps[2] >= 0.9 * page.locator("th[aria-sort=ascending] button").evaluate(mark)
-
-
-def test_text_in_a_plot_is_legible_on_a_phone(visit):
-    page = visit(VIEWS["plots"], viewport={"width": 390, "height": 844})
-    texts = page.locator("[data-test=plot] svg text:visible")
-    heights = texts.evaluate_all("texts => texts.map(text => text.getBoundingClientRect().height)")
-    assert min(heights) >= 10
 
 
 def test_change_is_shown_with_its_difference(visit):
@@ -380,12 +289,6 @@ def tie_groups(folder, method, query):
     return [[distance, int(where.sum()), int(is_relevant[where].sum())] for distance, where in tied.items()]
 
 
-def test_report_without_codes_says_how_to_make_them(visit, folder, tmp_path):
-    report(folder, tmp_path / "report.html")
-    page = visit(f"queries?{FEW}", path=tmp_path / "report.html")
-    expect(page.locator("main")).to_contain_text("hashbench run --dataset few")
-
-
 def test_folder_loads_queries_and_images_from_beside_its_page(visit, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("HASHBENCH_DATA", str(folder / "data"))
     report(folder, tmp_path / "site", "--thumbnails")
@@ -401,16 +304,6 @@ def test_folder_loads_queries_and_images_from_beside_its_page(visit, folder, tmp
         return image.naturalWidth;
     }"""
     assert pictures.first.evaluate(is_loaded) >= 8
-
-
-def test_same_results_and_codes_give_the_same_bytes_wherever_they_lie(folder, tmp_path, monkeypatch):
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    pages = []
-    for place in (folder, tmp_path):
-        monkeypatch.setenv("HASHBENCH_DATA", str(place / "data"))
-        report(place, tmp_path / "page.html")
-        pages.append((tmp_path / "page.html").read_bytes())
-    assert pages[0] == pages[1]
 
 
 # ---------------------------------------------------------------- the net under these tests

@@ -8,15 +8,15 @@ from functools import cache
 import numpy as np
 import pytest
 from helpers.script_values import explained as by_ranking_all
+from helpers.thoroughness import slow
 
 from hashbench import Problem, explain
 from hashbench.affinity import SameLabel
 from hashbench.bits import pack
-from hashbench.reports.explain.answers import answers, parse_printed
+from hashbench.reports.explain.answers import SMALLEST_SAMPLE, answers, parse_printed, search
 from hashbench.reports.explain.emulation import Emulation
 from hashbench.reports.explain.ranking import Query
 from hashbench.reports.explain.scripts import named
-from hashbench.reports.explain.search import SMALLEST_SAMPLE, search
 
 SCRIPTS = """
 calc-map csq hashnet thulab orthohash treezzz calc-map-k pytorch-deephash oxford-paris dtsh perf10 callmap talr-ap
@@ -59,7 +59,7 @@ def printed_values(seed):
     return [f"{value:.4f}" for value in (*values[:: len(values) // 3], 0.5 * (values[0] + values[-1]), 0.999)]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *slow(1)])
 def test_a_search_answers_as_ranking_all_queries_does(seed):
     for printed in printed_values(seed):
         explanations = searched(seed, printed)
@@ -117,7 +117,7 @@ def test_few_queries_are_all_ranked(n_sorted):
     assert set(n_sorted.values()) == {SMALLEST_SAMPLE}
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "json"])
+@pytest.mark.parametrize("form", ["table", "json"])
 def test_what_was_ruled_out_is_said_in_the_output(form):
     explained = explain(Problem.of_codes(*example(0)), ("AP", "AP@20"), scripts=SCRIPTS, value="0.999")
     text, estimates = explained.to_text(form), explained.scripts["estimate_n_queries"]
@@ -136,4 +136,3 @@ def test_what_was_ruled_out_is_said_in_the_output(form):
     assert f"no order of ties gives the number ({n_estimates - n_sampled})" in words
     assert f"a random sample of 32 of 200 queries puts them more than 5 standard errors off ({n_sampled})" in words
     assert "~0." in text
-    assert text == explain(Problem.of_codes(*example(0)), ("AP", "AP@20"), scripts=SCRIPTS, value="0.999").to_text(form)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hashbench import evaluate
-from hashbench.reports.ties import ANSWERS, Score, compare
+from hashbench.reports.marks import ANSWERS, Score, compare
 
 NAN = float("nan")
 

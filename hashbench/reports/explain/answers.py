@@ -1,15 +1,164 @@
-"""Which scripts print a given number: those that do, then the nearest."""
+"""Explanations as tables and JSON; the scripts, metrics and orders of the database that print a given number."""
 
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import NamedTuple
+from itertools import accumulate, count, pairwise, takewhile
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, counted
-from hashbench.reports.explain.emulation import N_ERRORS, Explanation
-from hashbench.reports.explain.explanation_text import WIDTH, as_json
+from hashbench.reports.explain.emulation import N_ERRORS, TIE_ORDER, Emulation, Estimate, Explanation, Job, is_exact
+from hashbench.reports.explain.quantities import MEANS
 from hashbench.reports.formatting import Records, Table, wrapped
+
+_NOTHING_RELEVANT = "no query has relevant items"
+WIDTH, _WIDTH = 80, 46  # of a terminal, and of names in a table
+
+
+def explanation_records(explanations: Sequence[Explanation], database: str = "") -> Records:
+    """Return explanations to print; ``database`` is its order in words, if known."""
+    parts: list[Table | str] = []
+    for metric in dict.fromkeys(explanation.metric for explanation in explanations):
+        of_metric = [explanation for explanation in explanations if explanation.metric == metric]
+        parts += [wrapped(_heading(of_metric[0]), WIDTH), _ledger(of_metric)]
+    if database and any(cause.words == TIE_ORDER for explanation in explanations for cause in explanation.causes):
+        parts.append(
+            f"Tie order: the database is {database}. Sorts depend on it, most if it is by class;\n"
+            "the exact value does not."
+        )
+    return Records(parts, [as_json(explanation) for explanation in explanations])
+
+
+def _heading(explanation: Explanation) -> str:
+    """Return a line on the exact value of a metric."""
+    metric, exact, n_undefined = explanation.metric, explanation.exact, explanation.n_undefined
+    if math.isnan(exact.mean):
+        return f"{metric}: no exact value, since {_NOTHING_RELEVANT}"
+    text = f"{metric}: exactly {exact.mean:.4f}, from {exact.low:.4f} to {exact.high:.4f} over orders of ties"
+    if not n_undefined:
+        return text
+    return f"{text}; {n_undefined} of {explanation.n_queries} queries, without relevant items, left out"
+
+
+def _ledger(explanations: Sequence[Explanation]) -> Table:
+    """Return a table with a line per script or scripts that agree, then one per cause."""
+    values = {one.evaluator.name: f"{one.value:.4f}".replace("nan", "NaN") for one in explanations}
+    names: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[str]] = {}
+    for explanation in explanations:
+        script, value = explanation.evaluator, explanation.value
+        if values.get(script.twin_of) != values[script.name]:  # twins of the same value are not shown
+            shown = values[script.name], _difference(explanation.exact.mean, value), tuple(_shown(explanation))
+            names.setdefault(shown, []).append(script.name)
+    rows = []
+    for (number, difference, causes), of_value in names.items():
+        rows.append({"script": ", ".join(of_value), "value": number, "difference": difference, "of which": ""})
+        rows += [{"script": f"- {words}", "value": "", "difference": "", "of which": share} for words, share in causes]
+    return Table("script | value | difference | of which", rows, width=_WIDTH)
+
+
+def _shown(explanation: Explanation) -> list[tuple[str, str]]:
+    """Return causes in words with their shares, without those that round to nothing.
+
+    Running totals are rounded, not shares, so that the shares shown add up to the difference shown. A value that is not
+    a number has its reason instead.
+    """
+    if math.isnan(explanation.value):
+        return [(_reason(explanation), "")]
+    before = accumulate((cause.share for cause in explanation.causes[:-1]), initial=explanation.exact.mean)
+    shares = [_difference(*step) for step in pairwise([*before, explanation.value])]
+    causes = zip(explanation.causes, shares, strict=False)
+    return [(cause.words, share) for cause, share in causes if share != "0.0000"]
+
+
+def _reason(explanation: Explanation) -> str:
+    """Return why a value is not a number, or not known."""
+    estimate = explanation.estimate
+    if estimate is not None:
+        rest = f"a sample of {estimate.n_queries} queries puts it over {N_ERRORS} standard errors off"
+        return rest if estimate.n_queries else "no order of ties gives the number"
+    if explanation.n_undefined == explanation.n_queries:
+        return _NOTHING_RELEVANT
+    return explanation.evaluator.own or MEANS[explanation.evaluator.mean].words
+
+
+def _difference(before: float, after: float) -> str:
+    """Return the difference of two numbers, each rounded to four digits; empty if either is NaN."""
+    difference = round(round(after, 4) - round(before, 4), 4)
+    return "" if math.isnan(difference) else f"{difference:+.4f}" if difference else "0.0000"
+
+
+def as_json(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as content for JSON, all digits."""
+    bounds, estimate = explanation.script_range._asdict(), explanation.estimate
+    return {
+        "script": explanation.evaluator.name,
+        "used_by": explanation.evaluator.used_by,
+        "source": explanation.evaluator.source,
+        "metric": explanation.metric,
+        "value": explanation.value,
+        "exact": explanation.exact._asdict(),
+        "estimate": dict.fromkeys(Estimate._fields) if estimate is None else estimate._asdict(),
+        "by_its_conventions": dict.fromkeys(bounds) if explanation.evaluator.own else bounds,
+        "difference": explanation.difference,
+        "n_queries": explanation.n_queries,
+        "n_undefined": explanation.n_undefined,
+        "reason": _reason(explanation) if math.isnan(explanation.value) else None,
+        "causes": [cause._asdict() for cause in explanation.causes],
+    }
+
+
+SMALLEST_SAMPLE = 32  # queries; a multiple of those ranked at a time, so that none is ranked twice
+_ROUNDING = 1e-9  # of scores
+
+
+def search(
+    emulations: Mapping[str, Emulation], number: float, half: float, on_progress: Progress = silent
+) -> dict[str, list[Explanation]]:
+    """Explain all scripts that may print a value within ``half`` of a number, and estimate the values of the others.
+
+    Emulations are of the same queries, by the order of the database. Values that no order of ties can give are ruled
+    out first, then those that a random sample of queries, always the same, puts too far off. The sample is doubled
+    until it would be all queries, which are ranked for the remaining values. Few queries are always ranked.
+    """
+    first, *others = emulations.values()
+    exact = (need for job in first.jobs for need in job.needs if is_exact(need))
+    first.score(exact, what="queries counted", on_progress=on_progress)
+    for other in others:
+        other.share_exact(first)
+    rows = np.random.default_rng(0).permutation(first.n_queries)
+    candidates = {order: [job for job in emulation.jobs if job.sorts] for order, emulation in emulations.items()}
+    ruled_out: dict[tuple[str, Job], Estimate] = {}
+
+    def rule_out(order: str, estimates: Mapping[Job, Estimate]) -> None:
+        for job, estimate in estimates.items():
+            is_nan = math.isnan(estimate.value) and not estimate.n_queries  # in every order; a sample may lack queries
+            if is_nan or number + half < estimate.low - _ROUNDING or number - half > estimate.high + _ROUNDING:
+                ruled_out[order, job] = estimate
+        candidates[order] = [job for job in candidates[order] if (order, job) not in ruled_out]
+
+    if first.n_queries > SMALLEST_SAMPLE:
+        for order, emulation in emulations.items():
+            rule_out(order, {job: emulation.bounds(job) for job in candidates[order]})
+    sizes = takewhile(lambda size: size < first.n_queries, (SMALLEST_SAMPLE << doublings for doublings in count()))
+    for n_before, n_sampled in pairwise([0, *sizes]):
+        for order, emulation in emulations.items():
+            needs = (need for job in candidates[order] for need in job.value_needs)
+            emulation.score(needs, rows[n_before:n_sampled], "queries of a sample ranked", on_progress)
+            rule_out(order, {job: emulation.estimate(job, rows[:n_sampled]) for job in candidates[order]})
+    for order, emulation in emulations.items():
+        emulation.score((need for job in candidates[order] for need in job.needs), rows, "queries ranked", on_progress)
+    return {
+        order: [
+            emulation.estimated(job, ruled_out[order, job]) if (order, job) in ruled_out else emulation.explanation(job)
+            for job in emulation.jobs
+        ]
+        for order, emulation in emulations.items()
+    }
+
 
 _CUTS = (  # that papers report
     ("AP", (100, 500, 1000, 5000, 10_000, 50_000)),

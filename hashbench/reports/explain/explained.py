@@ -9,14 +9,20 @@ import numpy as np
 from hashbench._typing import Progress, silent
 from hashbench._validation import check_choice
 from hashbench.errors import needing
-from hashbench.reports.explain.answers import answer_records, answers, parse_printed, searched_metrics
+from hashbench.reports.explain.answers import (
+    answer_records,
+    answers,
+    as_json,
+    explanation_records,
+    parse_printed,
+    search,
+    searched_metrics,
+)
 from hashbench.reports.explain.emulation import Emulation, Explanation, describe_missing
-from hashbench.reports.explain.explanation_text import as_json, explanation_records
 from hashbench.reports.explain.orders import database_orders, describe_order, rearranged
 from hashbench.reports.explain.ranking import n_left
 from hashbench.reports.explain.run_tools import Run, explain_run
 from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
-from hashbench.reports.explain.search import search
 from hashbench.scoring.ignored import FINDS_ITSELF, notes_on_ignored
 from hashbench.scoring.metrics import Metric, get_metric, readings
 from hashbench.scoring.problem import Problem

@@ -16,10 +16,15 @@ from hashbench.errors import HashbenchError, counted
 from hashbench.registry import dataset_spec
 from hashbench.reports.aggregate import BLOCK, all_lines
 from hashbench.reports.diff import compare, with_tests
-from hashbench.reports.html.cached import blocks_of, main_part, read_costs, read_queries
-from hashbench.reports.html.content import block_names, changes_content, changes_text, make_content
-from hashbench.reports.html.descriptions import dataset_cards, method_cards
-from hashbench.reports.html.thumbnails import add_thumbnails
+from hashbench.reports.html.cached import add_thumbnails, blocks_of, main_part, read_costs, read_queries
+from hashbench.reports.html.content import (
+    block_names,
+    changes_content,
+    changes_text,
+    dataset_cards,
+    make_content,
+    method_cards,
+)
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.revisions import read_sides
 from hashbench.reports.row_origins import with_origins

@@ -2,10 +2,8 @@
 
     figure_selection  what to draw: the chosen results, one block per dataset
     style             the look that all figures share, and their heading, legends and foot
-    result_figures    figures that need only the results, and which lines share a panel
-    ranking_figure    that of one code length, a row per method
-    unseen_figure     the figure of classes that training does not see
-    curves_figure     the curves of one set of codes, and what its Hamming thresholds match
+    result_figures    figures by code length, which lines share a panel; curves of one set of codes
+    ranking_figure    figures with a row per method: one code length, and classes that training does not see
 
 A new kind of figure is a function from a `FigureBlock` to a matplotlib Figure, a line in ``FIGURES``, and one in the
 help of ``plot``.
@@ -29,9 +27,8 @@ except ValueError as error:  # invalid settings; figures are drawn into files, w
 
 from hashbench.reports.plots import result_figures
 from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, choose_blocks
-from hashbench.reports.plots.ranking_figure import ranking
+from hashbench.reports.plots.ranking_figure import choose_fold_blocks, ranking, unseen_beside_seen
 from hashbench.reports.plots.style import METADATA, FigureLayout, one_look
-from hashbench.reports.plots.unseen_figure import choose_fold_blocks, unseen_beside_seen
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection
 from hashbench.store.files import write_bytes

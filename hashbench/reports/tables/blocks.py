@@ -6,13 +6,29 @@ from typing import Any
 import pandas as pd
 
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, DEFAULTS, LINE, common_settings, setting_text
-from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, most_folds
+from hashbench.reports.aggregate import (
+    ALL_SEEN,
+    BLOCK,
+    DEFAULTS,
+    LINE,
+    PLACE,
+    SCOPES,
+    common_settings,
+    most_folds,
+    setting_text,
+)
 from hashbench.reports.formatting import p_text
 from hashbench.reports.marks import OTHERS, bases_in_words, explain, notes_of, queries_in_words, seeds_in_words
 from hashbench.reports.row_origins import N_TRIALS, TRIED_ON, has_tried_settings
-from hashbench.reports.tables.layout import TableLayout
-from hashbench.reports.tables.published import Pair, Published, count_verdicts, is_own, make_pairs, values_beside
+from hashbench.reports.tables.published import (
+    Pair,
+    Published,
+    TableLayout,
+    count_verdicts,
+    is_own,
+    make_pairs,
+    values_beside,
+)
 from hashbench.reports.tables.text import Entry, Groups, Line, Span, Style, TableBlock
 from hashbench.reports.view import grouped, records_by
 from hashbench.unseen import split_name

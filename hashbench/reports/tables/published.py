@@ -1,15 +1,17 @@
-"""The papers' numbers in our names, from ``published.csv``: which stand beside ours, how near ours are, what differs.
+"""The papers' tables: what each shows (layouts.toml), their numbers (published.csv), and how near ours are.
 
 A verdict compares our value with the published one, up to half a unit of its last digit. It is **within** if the two
-differ by at most one standard deviation over seeds, or are not apart under a shuffle (`hashbench.reports.ties`);
+differ by at most one standard deviation over seeds, or are not apart under a shuffle (`hashbench.reports.marks`);
 **unknown** if our ``tie_sd`` is unknown and the published value lies between ``low`` and ``high``; else our value is
 **above** or **below**. Differences between the set-ups are listed beside the verdict and do not change it.
 """
 
 import csv
 import json
+import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -17,9 +19,41 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from hashbench.reports.aggregate import changed_params, known_card, setting_text
-from hashbench.reports.tables.layout import LAYOUTS, TableLayout
-from hashbench.reports.ties import OPEN, UNKNOWN, Score, compare
+from hashbench.reports.marks import OPEN, UNKNOWN, Score, compare
 from hashbench.reports.view import records_by
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """What a table shows."""
+
+    heading: str  # such as "Table 1"
+    title: str
+    metrics: tuple[str, ...]  # a dataset that the paper also scores by another metric gets a block for that too
+    n_bits: tuple[int, ...] = ()  # the columns of datasets that are not in the paper; empty: all there are
+    source: str = ""  # how the paper begins in the column "source" of published.csv
+    number: str = ""  # the number of the paper's table, as in the column "table"
+    of_others: tuple[str, ...] = ()  # metrics in which values of other papers stand beside ours too
+    is_beside: bool = False  # whether all metrics share one block, whose lines have values in the first of them
+    is_open: bool = True  # whether methods that are not in the paper's table are shown
+    is_ablation: bool = False  # whether it shows several lines of one method, not one line of each
+    is_over_folds: bool = False  # whether it shows datasets with unseen classes, which others leave out
+    remark: str = ""  # a sentence for every caption
+
+
+def _read_layouts() -> dict[str, TableLayout]:
+    text = files("hashbench.reports.tables").joinpath("layouts.toml").read_text(encoding="utf-8")
+    layouts = {}
+    for name, values in tomllib.loads(text).items():
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        }
+        layouts[name] = TableLayout(**fields)
+    return layouts
+
+
+LAYOUTS = _read_layouts()
+
 
 WHOSE = ("authors", "authors, quoted", "others")  # who ran the method, nearest first
 VERDICTS = ("within", "above", "below", "unknown")

@@ -12,16 +12,13 @@ import pandas as pd
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import method_names
-from hashbench.reports.aggregate import BLOCK, LINE, main_lines
-from hashbench.reports.folds import PLACE, bases, fold_cells
+from hashbench.reports.aggregate import BLOCK, LINE, PLACE, bases, fold_cells, main_lines
 from hashbench.reports.formatting import sheet_text
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection
 from hashbench.reports.tables.blocks import compared, make_blocks, make_fold_blocks, make_uncertainty_blocks
-from hashbench.reports.tables.latex import latex
-from hashbench.reports.tables.layout import LAYOUTS, TableLayout
-from hashbench.reports.tables.published import Published, is_own, published_values
-from hashbench.reports.tables.text import Style, TableBlock, markdown
+from hashbench.reports.tables.published import LAYOUTS, Published, TableLayout, is_own, published_values
+from hashbench.reports.tables.text import Style, TableBlock, latex, markdown
 from hashbench.reports.view import View, make_view, records_by, view_of
 from hashbench.store.files import write_text
 
