@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from helpers import oracles, thoroughness
+from helpers import oracles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
@@ -237,25 +237,6 @@ def test_the_deviation_of_ap_over_those_retrieved_adds_up_over_their_number(size
     result = get_metric(f"AP@{before + slots}").scores(TieHistogram(counts))
     assert result.mean[0] == pytest.approx(moments[0], rel=1e-9)
     assert result.tie_sd[0] == pytest.approx(math.sqrt(moments[1] - moments[0] ** 2), rel=1e-6)
-
-
-@pytest.mark.parametrize("pattern", spellings())
-def test_deviations_over_many_items_are_those_of_drawn_orders(pattern):
-    rng = np.random.default_rng(0)
-    n = 3000 if thoroughness.ALL else 200
-    distances = rng.binomial(4, 0.5, n)
-    levels = rng.choice([0, 1, 2], n, p=[0.8, 0.15, 0.05]) * (rng.random(n) < 0.6 + 0.4 * (distances < 2))
-    name = pattern.format(k=n * 2 // 15)
-    result = scores(name, distances[None], levels[None])
-    oracle, drawn = oracle_of(name), []
-    if pattern == "PairwiseError":  # its oracle takes every pair
-        oracle = lambda ranked: 1 - oracles.linear_ndcg(ranked)  # noqa: E731
-    n_drawn = 150
-    for _ in range(n_drawn):
-        order = np.lexsort((rng.random(n), distances))
-        drawn.append(oracle(levels[order].tolist()))
-    assert result.tie_sd[0] == pytest.approx(np.std(drawn), rel=0.3, abs=1e-12)  # five deviations of that of 150
-    assert abs(result.mean[0] - np.mean(drawn)) <= 5 * np.std(drawn) / math.sqrt(n_drawn) + 1e-12
 
 
 @pytest.mark.parametrize(
