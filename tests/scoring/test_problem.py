@@ -21,18 +21,8 @@ from hashbench.scoring.metrics import get_metric
 
 OF_CLASSES = ("classes", "words", "superclasses")
 KINDS = (*OF_CLASSES, "shared labels", "distance", "dense", "csr", "ignored", "real")
-NAMES = [
-    "AP:ranked",
-    "AP@3:retrieved",
-    "AP@2:capped",
-    "NDCG:exponential",
-    "NDCG@2:trec",
-    "P@2",
-    "R@3",
-    "RR",
-    "PairwiseError",
-]
 OF_GAINS = ["NDCG:exponential", "NDCG@2:trec", "NDCG:linear", "PairwiseError"]
+NAMES = ["AP:ranked", "AP@3:retrieved", "AP@2:capped", "P@2", "R@3", "RR", *OF_GAINS]
 
 
 class Drawn(NamedTuple):
@@ -58,7 +48,8 @@ def rule_of(kind, rng, shape, is_self):
         return query, query if is_self else np.concatenate([query[:1], rng.integers(0, n, (shape[1] - 1, *more))])
 
     if kind in OF_CLASSES:
-        labels, levels = (pair := of_each(3)), np.array(oracles.same_label(*pair))
+        labels = of_each(3)
+        levels = np.array(oracles.same_label(*labels))
         if kind == "superclasses":
             coarse = labels[0] % 2, labels[1] % 2
             return Hierarchy(*labels, *coarse), levels + oracles.same_label(*coarse), labels
@@ -87,8 +78,9 @@ def problems(draw):
     database = rng.random((n_items, n_bits)) < 0.5
     query = database if is_self else rng.random((shape[0], n_bits)) < 0.5
     rule, levels, labels = rule_of(kind, rng, shape, is_self)
-    options, is_ignored = ({"exclude_self": True}, np.eye(n_items) > 0) if is_self else ({}, levels < 0)
-    is_ignored = is_ignored | (levels < 0)
+    options, is_ignored = {}, levels < 0
+    if is_self:
+        options["exclude_self"], is_ignored = True, is_ignored | (np.eye(n_items) > 0)
     if draw(st.booleans()):
         of_queries = rng.integers(0, 4, shape[0])
         others = [of_queries[0], *rng.integers(0, 4, n_items - 1)]
