@@ -303,7 +303,7 @@ def test_a_draw_saved_as_three_seeds_is_one_seed():
     differing = compare(other_metric, [evaluation(row) for row in draw(rng, 3, 200)])["AP"]
     assert differing.n_seeds == (3, 3)  # equal AP, but other codes
     fixed = compare([evaluation(one) for _ in range(3)], evaluation(other), draws_nothing=["the first", "the second"])
-    assert fixed["AP"].n_equal_seeds == (0, 0)
+    assert (fixed["AP"].n_seeds, fixed["AP"].n_equal_seeds) == ((0, 0), (0, 0))
 
 
 def _others(n_seeds):
