@@ -1,4 +1,4 @@
-"""Names of array types, and the protocol by which long work reports its progress."""
+"""Names of array types, and protocols: of codes that are read in slices, and of reports on long work."""
 
 from typing import Any, Protocol
 
@@ -14,6 +14,14 @@ Float32Array = npt.NDArray[np.float32]
 FloatArray = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
 Rows = slice | IntArray  # a slice with step 1, or row numbers in any order
+
+
+class SliceableCodes(Protocol):
+    """Packed codes that can be read in slices: an array, or an HDF5 dataset still on disk."""
+
+    shape: Any
+
+    def __getitem__(self, rows: slice, /) -> Any: ...
 
 
 class Progress(Protocol):

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import ByteArray, Progress, Rows, silent
+from hashbench._typing import ByteArray, Progress, Rows, SliceableCodes, silent
 from hashbench.affinity import Affinity
 from hashbench.bits import to_words
 from hashbench.errors import HashbenchError, one_line
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.one_job import Outcome, finish, load_once
 from hashbench.pipeline.steps import Demands
-from hashbench.scoring.counting import SliceableCodes, count, database_blocks
+from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.item_sample import PackedSample, Sample

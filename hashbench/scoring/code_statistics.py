@@ -4,19 +4,15 @@ from __future__ import annotations  # so that help() shows npt.ArrayLike, not al
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks
-from hashbench._typing import ByteArray, FloatArray, IntArray
+from hashbench._typing import ByteArray, FloatArray, IntArray, SliceableCodes
 from hashbench.bits import as_packed, to_words, unpack
 from hashbench.errors import HashbenchError
 from hashbench.scoring.equal_rows import sort_equal_rows
-
-if TYPE_CHECKING:
-    from hashbench.scoring.counting import SliceableCodes
 
 _ROWS = 1 << 16  # unpacked at a time
 _FEW_ROWS = 256  # in which all bits of most codes vary

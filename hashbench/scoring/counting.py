@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from hashbench._parallel import chunks, in_threads, query_chunks
-from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, WordArray
+from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, SliceableCodes, WordArray
 from hashbench._validation import MAX_LEVEL, are_real
 from hashbench.affinity import (
     Affinity,
@@ -44,14 +44,6 @@ class _Countable(Protocol):
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
         """Add this block's counts for some queries with these words to ``counts``."""
-
-
-class SliceableCodes(Protocol):
-    """Packed codes that can be read in slices: an array, or an HDF5 dataset still on disk."""
-
-    shape: Any
-
-    def __getitem__(self, rows: slice, /) -> Any: ...
 
 
 def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -> Iterator[_Countable]:

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
+from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, SliceableCodes, silent
 from hashbench.affinity import Affinity
 from hashbench.bits import n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.code_statistics import usage_notes
-from hashbench.scoring.counting import Buckets, SliceableCodes, count, database_blocks, largest_left, n_blocks
+from hashbench.scoring.counting import Buckets, count, database_blocks, largest_left, n_blocks
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.ignored import check_left
 from hashbench.scoring.item_sample import PackedSample

@@ -4,20 +4,17 @@ With one of the options, queries are the items of the database, by position, and
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, BoolArray, IntArray, LevelArray, Rows
+from hashbench._typing import AnyArray, BoolArray, IntArray, LevelArray, Rows, SliceableCodes
 from hashbench._validation import class_pair
 from hashbench.affinity import Affinity, Explicit, Hierarchy, SameLabel
 from hashbench.errors import HashbenchError
-
-if TYPE_CHECKING:
-    from hashbench.scoring.counting import SliceableCodes
 
 _ALL = slice(None)
 _IGNORED = np.int16(-1)
@@ -251,7 +248,7 @@ def notes_on_ignored(relevance: Affinity, n_left: IntArray, *, has_relevant: boo
     return [pairs, *([] if has_relevant else why_none_left(relevance))]
 
 
-def check_self(query: AnyArray, database: "SliceableCodes", relevance: Affinity) -> list[str]:
+def check_self(query: AnyArray, database: SliceableCodes, relevance: Affinity) -> list[str]:
     """Return a note if queries find themselves; where they must not, refuse those that are not the database."""
     is_database = query.shape == tuple(database.shape) and all(
         np.array_equal(query[rows], database[rows]) for rows in chunks(0, len(query), _COMPARED)

@@ -8,10 +8,10 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from hashbench._parallel import compiled_or
-from hashbench._typing import ByteArray, FloatArray, IntArray, LevelArray, WordArray
+from hashbench._typing import ByteArray, FloatArray, IntArray, LevelArray, SliceableCodes, WordArray
 from hashbench.affinity import Affinity, level_indices
 from hashbench.bits import n_words, to_words
-from hashbench.scoring.counting import SliceableCodes, read_words
+from hashbench.scoring.counting import read_words
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.equal_rows import ODD, mixed, number_rows, row_hashes
 

@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._choices import DISTANCES, TRUE_DISTANCES
-from hashbench._typing import ByteArray, FloatArray, Progress, silent
+from hashbench._typing import ByteArray, FloatArray, Progress, SliceableCodes, silent
 from hashbench._validation import as_array, check_choice, refuse_fractions
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError, counted, needing
 from hashbench.scoring.candidates import CandidateCount, check_wanted, count_candidates
 from hashbench.scoring.compilation import reporting_compilation
-from hashbench.scoring.counting import SliceableCodes
 from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS, Evaluation, OrderEffect, suited
 from hashbench.scoring.hamming import HammingRanking, check_counts
 from hashbench.scoring.ignored import check_self, leave_out

@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import in_threads, query_chunks
-from hashbench._typing import AnyArray, BoolArray, ByteArray, FloatArray, IntArray
+from hashbench._typing import AnyArray, BoolArray, ByteArray, FloatArray, IntArray, SliceableCodes
 from hashbench._validation import check_directions, real_row_pair
 from hashbench.affinity import Affinity
 from hashbench.bits import to_words
 from hashbench.distances import exact_at
 from hashbench.errors import HashbenchError
-from hashbench.scoring.counting import SliceableCodes, read_words
+from hashbench.scoring.counting import read_words
 from hashbench.scoring.engine import kernels
 from hashbench.scoring.histogram import Candidates, TieHistogram
 from hashbench.scoring.metrics._sums import cut_at

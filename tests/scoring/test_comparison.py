@@ -13,7 +13,6 @@ import hashbench
 from hashbench import HashbenchError
 from hashbench.scoring.comparison import (
     SeedVariance,
-    combined,
     compare,
     holm,
     interval,
@@ -169,10 +168,10 @@ NOT_SHOWN = "the difference is not statistically shown"
             "the time.",
         ),
         (
-            {"metric": "PairwiseError", "p": 0.01},
+            {"metric": "PairwiseError", "p": 0.01, "n_seeds": (3, 5)},
             "ours is above csq by 0.0101 PairwiseError (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds "
-            "each, 4.3 degrees of freedom, p = 0.01): the difference is statistically shown for other queries and "
-            "seeds. Lower is better.",
+            "of ours and 5 seeds of csq, 4.3 degrees of freedom, p = 0.01): the difference is statistically shown for "
+            "other queries and seeds. Lower is better.",
         ),
         (
             {"value": 0.0, "low": -0.02, "high": 0.02, "p": 1.0},
@@ -188,22 +187,6 @@ NOT_SHOWN = "the difference is not statistically shown"
             {"n_seeds_needed": None},
             f"{ABOVE} over 200 queries and 3 seeds each, 4.3 degrees of freedom, p = 0.4): {NOT_SHOWN} for other "
             "queries and seeds. No number of seeds would show a difference of this size on as many queries.",
-        ),
-        (
-            {"value": -0.0101, "p": 0.01, "n_seeds": (3, 5)},
-            "ours is below csq by 0.0101 AP (95 % interval -0.0180 to 0.0380 over 200 queries and 3 seeds of ours and"
-            " 5 seeds of csq, 4.3 degrees of freedom, p = 0.01): the difference is statistically shown for other "
-            "queries and seeds.",
-        ),
-        (
-            {"n_seeds": (1, 0), "basis": "queries", "n_queries": 1500},
-            f"{ABOVE} over 1,500 queries, 4.3 degrees of freedom, p = 0.4): {NOT_SHOWN} for these codes. A claim about "
-            "the methods needs at least 3 seeds of ours.",
-        ),
-        (
-            {"n_seeds": (2, 3), "basis": "queries"},
-            f"{ABOVE} over 200 queries, 4.3 degrees of freedom, p = 0.4): {NOT_SHOWN} for these codes. A claim about "
-            "the methods needs at least 3 seeds of ours.",
         ),
         (
             {"n_seeds": (1, 3), "n_equal_seeds": (4, 0), "basis": "queries", "n_distinct": 150},
@@ -240,12 +223,6 @@ NOT_SHOWN = "the difference is not statistically shown"
             "ours is above csq by 0.0101 PairwiseError on these queries: the difference cannot be tested, as csq "
             "has one seed and the scores of single queries are not kept here. Run or save both here, so that "
             "queries are compared. The 3 seeds of csq have the same scores and count as one. Lower is better.",
-        ),
-        (
-            {"p": math.nan, "n_seeds": (1, 1), "basis": "seeds", "value": 0.0},
-            "ours and csq do not differ in the mean of AP on these queries: the difference cannot be tested, as "
-            "ours and csq have one seed and the scores of single queries are not kept here. Run or save both here, "
-            "so that queries are compared.",
         ),
         (
             {"p": math.nan, "n_seeds": (3, 0), "basis": "seeds"},
@@ -326,7 +303,7 @@ def test_a_draw_saved_as_three_seeds_is_one_seed():
     differing = compare(other_metric, [evaluation(row) for row in draw(rng, 3, 200)])["AP"]
     assert differing.n_seeds == (3, 3)  # equal AP, but other codes
     fixed = compare([evaluation(one) for _ in range(3)], evaluation(other), draws_nothing=["the first", "the second"])
-    assert fixed["AP"].n_equal_seeds == (0, 0)
+    assert (fixed["AP"].n_seeds, fixed["AP"].n_equal_seeds) == ((0, 0), (0, 0))
 
 
 def _others(n_seeds):
@@ -357,16 +334,6 @@ def test_two_seeds_say_nothing_about_a_method(n_seeds):
     found = difference(*(draw(rng, max(n, 1), 50, 0.1) for n in n_seeds), n_seeds)
     assert found.basis == "queries"
     assert "for these codes. A claim about the methods needs at least 3 seeds of" in str(found)
-
-
-@pytest.mark.parametrize(("n_first", "n_second"), [(2, 2), (3, 3), (2, 10), (5, 10)])
-def test_means_of_seeds_of_one_method_rarely_differ_whatever_their_numbers(n_first, n_second):
-    rng = np.random.default_rng(0)
-    sides = rng.normal(0, 1, (10_000, n_first)), rng.normal(0, 1, (10_000, n_second))
-    parts = np.stack([side.var(axis=1, ddof=1) / side.shape[1] for side in sides], axis=1)
-    values = sides[0].mean(axis=1) - sides[1].mean(axis=1)
-    numbers = combined(parts, [n_first - 1, n_second - 1])
-    assert (interval(values, *numbers)[2] < 0.05).mean() < 0.056  # by Welch's degrees 0.10 with 2 beside 10
 
 
 def test_a_known_variance_of_seeds_takes_the_place_of_that_of_the_seeds():

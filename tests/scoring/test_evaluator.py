@@ -1,8 +1,6 @@
 import h5py
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from helpers import oracles
 from helpers.affinity_examples import (
     N_BITS,
     N_DATABASE,
@@ -17,7 +15,7 @@ from helpers.score_assertions import assert_same_scores
 from helpers.thoroughness import slow
 from numba.core.event import trigger_event
 
-from hashbench import HashbenchError, Problem, _parallel, evaluate, evaluate_ranking
+from hashbench import HashbenchError, Problem, _parallel, evaluate
 from hashbench.affinity import Affinity, Explicit, as_affinity
 from hashbench.bits import pack
 from hashbench.scoring import counting, hamming
@@ -32,20 +30,6 @@ def test_neither_the_order_of_items_nor_that_or_the_values_of_bits_change_a_scor
         items, bits, flip = rng.permutation(N_DATABASE), rng.permutation(N_BITS), rng.random(N_BITS) > 0.5
         moved = query[:, bits] ^ flip, database[items][:, bits] ^ flip
         assert_same_scores(evaluate(*moved, RULES[rule].part(database=items), METRICS), expected)
-
-
-@pytest.mark.parametrize("distance", ["hamming", "cosine"])
-def test_labels_in_words_score_as_numbers_and_lacking_ones_are_noted(distance):
-    codes, words = np.where([[0, 1], [1, 1], [1, 0]], 1, -1), np.array(["cat", "Dog", "fish"])
-    found, expected = (
-        evaluate(codes, codes[[1, 0, 0]], labels, ["AP"], distance=distance)
-        for labels in ((words, words[[0, 1, 1]]), (np.arange(3), np.array([0, 1, 1])))
-    )
-    assert_same_scores(found, expected)
-    assert found.notes[0].startswith("1 of the 3 classes of queries occurs nowhere in the database, such as 'fish'")
-    assert expected.notes[0] == "1 of the 3 classes of queries occurs nowhere in the database, such as 2."
-    if distance == "hamming":
-        assert Problem.of_codes(codes, codes[[1, 0, 0]], (words, words[[0, 1, 1]])).thresholds().notes == found.notes
 
 
 @pytest.mark.parametrize("memory", [1500, *slow(1, 256 << 20)])
@@ -92,23 +76,6 @@ def test_repeated_queries_score_like_each_on_its_own(rule, n_classes):
         for name, parts in single.scores.items():
             np.testing.assert_array_equal([part[0] for part in parts], [part[row] for part in together.scores[name]])
     assert together.n_undefined == np.isnan(together.scores["AP"].mean).sum()
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_scores_equal_the_oracle_over_every_tie_order(rule):
-    rows, short = slice(0, 7), slice(0, 2)  # seven items, two bits: many ties
-    affinity = RULES[rule].part(database=rows)
-    evaluation = evaluate(query[:, short], database[rows, short], affinity, ["AP", "NDCG", "AP@4", "P@4"])
-    distances = oracles.hamming_distances(query[:, short], database[rows, short])
-    levels = affinity.block(slice(0, N_QUERIES), slice(0, 7)).tolist()
-    for name, score in {
-        "AP": oracles.average_precision,
-        "NDCG": oracles.ndcg,
-        "AP@4": lambda ranked: oracles.average_precision(ranked, 4, "retrieved"),
-        "P@4": lambda ranked: oracles.precision(ranked, 4),
-    }.items():
-        expected = oracles.of_each_query(score, distances, levels)
-        np.testing.assert_allclose(np.transpose(evaluation.scores[name]), expected, rtol=0, atol=1e-12)
 
 
 def test_codes_without_information_score_the_share_of_relevant_items_also_with_sorted_classes():
@@ -193,23 +160,7 @@ def test_a_scoring_that_must_compile_reports_it_once(monkeypatch):
         assert sum(what.startswith("compiling") for what, *_ in calls) == n_reports
 
 
-REAL = ["NDCG", "NDCG:linear", "NDCG:trec", "NDCG@7", "NDCG@7:trec", "PairwiseError"]
 gains = np.where(matrix > 0, np.random.default_rng(2).random(matrix.shape).round(2), 0)
-
-
-def distances(queries=query):
-    return (queries[:, None] ^ database[None]).sum(axis=2)
-
-
-@pytest.mark.parametrize("form", [gains, gains.astype(np.float32), sp.coo_array(gains)])
-def test_real_levels_of_an_affinity_score_as_the_rankings_do(form):
-    relevance = np.asarray(form.todense() if sp.issparse(form) else form)
-    expected = evaluate_ranking(relevance, -distances(), REAL)
-    found = evaluate(query, database, form, [*REAL, *(f"{name}:dot" for name in REAL)], query_outputs=query - 0.5)
-    for name in REAL:
-        np.testing.assert_allclose(found.scores[name], expected.scores[name], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(found.scores[f"{name}:dot"], expected.scores[name], rtol=0, atol=1e-12)
-        assert found.summary[name][5:] == pytest.approx(expected.summary[name][5:], abs=1e-12)
 
 
 @pytest.mark.parametrize(("distance", "n_radii"), [("hamming", 1), ("cosine", 0), ("dot", 0)])
@@ -257,26 +208,3 @@ def test_levels_in_another_type_than_listed_score_alike_or_are_refused(distance)
     for listed, computed in ((fractions, single), (fractions[:-1], gains), (whole[:-1], matrix.astype(float))):
         with pytest.raises(HashbenchError, match=r"holds level .* which is none of its levels\. .* float64"):
             scored(OfPlugin(listed, computed))
-
-
-def test_items_that_queries_with_real_levels_ignore_are_out_of_the_ranking():
-    rng = np.random.default_rng(3)
-    levels = np.where(rng.random(gains.shape) < 0.3, -1, gains)
-    similarity = rng.random((N_DATABASE, N_DATABASE)).round(2)
-    itself = np.where(np.eye(N_DATABASE, dtype=bool), -1, similarity)
-    for queries, given, left, options in (
-        (query, levels, levels, {}),
-        (database, similarity, itself, {"exclude_self": True}),
-    ):
-        lists = [(row[row >= 0], -apart[row >= 0]) for row, apart in zip(left, distances(queries), strict=True)]
-        expected = evaluate_ranking(*zip(*lists, strict=True), REAL).scores
-        for name, parts in evaluate(queries, database, given, REAL, **options).scores.items():
-            np.testing.assert_allclose(parts, expected[name], rtol=0, atol=1e-12)
-
-
-def test_random_orders_with_real_levels_spread_as_their_deviation_says():
-    found = evaluate(query, database, gains, ["NDCG", "NDCG:trec"], random_orders=100)
-    for name, means in found.random_orders.items():
-        assert means.mean() == pytest.approx(found.summary[name].mean, abs=4 * means.std() / 10)
-        assert found.summary[name].tie_sd_low < 1.2 * means.std()
-        assert means.std() < 1.2 * found.summary[name].tie_sd_bound

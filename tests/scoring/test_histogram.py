@@ -5,11 +5,9 @@ import numpy as np
 import pytest
 from helpers import oracles
 from helpers.affinity_examples import LEVELS, N_BITS, N_DATABASE, N_QUERIES, RULES, database, query
-from helpers.thoroughness import slow
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashbench import _parallel
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.scoring import counting
@@ -51,19 +49,6 @@ def test_rows_are_neither_merged_nor_sorted_for_a_few_queries(name, monkeypatch)
         (block,) = database_blocks(pack(codes), N_BITS, affinity)
         assert (block.words.shape[1] == N_DATABASE) == is_whole
         assert_same_histogram(count_all(codes, affinity), whole)
-
-
-@pytest.mark.parametrize("columns", [7, *slow(1, 100)])
-@pytest.mark.parametrize("block_bytes", [1, 8 * 59])
-@pytest.mark.parametrize("name", RULES)
-def test_database_blocks_add_up_to_the_whole(name, block_bytes, columns, monkeypatch):
-    whole = count_all(database, RULES[name])
-    monkeypatch.setattr(counting, "_BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(counting, "_LEVEL_COLUMNS", columns)
-    monkeypatch.setattr(_parallel, "QUERY_CHUNK", 3)
-    n_blocks = len(list(database_blocks(pack(database), N_BITS, RULES[name])))
-    assert n_blocks == -(-N_DATABASE // max(block_bytes // 8, 1))
-    assert_same_histogram(count_all(database, RULES[name]), whole)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0, 1, 2, 5, 10])), min_size=1, max_size=20))

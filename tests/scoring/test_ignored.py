@@ -1,6 +1,5 @@
 """Items that a query ignores, such as itself, against each query on its own in a database that lacks them."""
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,57 +66,36 @@ def of_itself(rule):
 
 
 same = split(classes)
-in_class = np.equal.outer(*same)
 of_camera, of_id = np.equal.outer(*split(cameras)), np.equal.outer(*split(ids))
-is_junk = np.broadcast_to(classes[N_QUERIES:] == 3, in_class.shape)
-words = split(np.array(["ü", "dog", "cat", "bee", "ant"])[classes])
-letters = split(np.array(["a", "b", "c"])[cameras])
+is_left_out = (classes[N_QUERIES:] == 3) | of_id | (np.equal.outer(*same) & of_camera)
 CASES = {
-    "groups": Case(SameLabel(*same), {"groups": split(cameras)}, in_class & of_camera),
-    "groups of superclasses": Case(Hierarchy(*same, *split(classes % 2)), {"groups": letters}, in_class & of_camera),
-    "ids": Case(SharedLabels(*split(multi_hot)), {"exclude_same_id": split(ids)}, of_id),
-    "junk of two classes": Case(SameLabel(*same), {"junk_label": [3, 1]}, is_junk | (classes[N_QUERIES:] == 1)),
-    "junk in words": Case(Hierarchy(*words, *split(classes % 2)), {"junk_label": "bee"}, is_junk),
-    "csr": Case(Explicit(sp.csr_array(matrix)), {}, matrix == -1),
-    "ids and dense": Case(Explicit(matrix), {"exclude_same_id": split(ids)}, (matrix == -1) | of_id),
     "all": Case(
-        SameLabel(*same),
-        {"exclude_same_id": split(ids), "groups": split(cameras), "junk_label": 3},
-        is_junk | of_id | (in_class & of_camera),
+        SameLabel(*same), {"exclude_same_id": split(ids), "groups": split(cameras), "junk_label": 3}, is_left_out
     ),
+    "shared labels": Case(SharedLabels(*split(multi_hot)), {"exclude_same_id": split(ids)}, of_id),
+    "csr": Case(Explicit(sp.csr_array(matrix)), {"exclude_same_id": split(ids)}, (matrix == -1) | of_id),
     "plug-in": Case(OfAPlugIn(), {}, matrix == -1),
-    "self, classes": of_itself(SameLabel(own, own)),
     "self, superclasses": of_itself(Hierarchy(own, own, own % 3, own % 3)),
-    "self, shared labels": of_itself(SharedLabels(multi_hot[:N_SELF], multi_hot[:N_SELF])),
     "self, distance": of_itself(Distance(vectors[:N_SELF], vectors[:N_SELF], [2.0, 1.0], [1, 3])),
     "self, dense": of_itself(Explicit(symmetric)),
-    "self, csr": of_itself(Explicit(sp.csr_array(symmetric))),
 }
 METRICS = ("AP", "AP@5", "NDCG", "P@3", "R@3", "P@r1", "P@r1:skip", "R@r1", "LGAP@r2", "RR", "PairwiseError", "AP@R")
 OF_VECTORS = ("AP", "R@3:reranked=6", "NDCG@3:reranked=6")
 
 
 @pytest.fixture(params=CASES)
-def name(request):
-    return request.param
+def case(request):
+    return CASES[request.param]
 
 
-@pytest.fixture
-def case(name):
-    return CASES[name]
-
-
-@cache
-def one_by_one(name, metrics, distance="hamming"):
+def one_by_one(case, metrics):
     """Score each query in the database without the items that it ignores; scores are (n_metrics, 4, n_queries)."""
-    case, found = CASES[name], []
-    levels = case.rule.block(slice(None), slice(None))
-    (query, database), of_vectors = case.sides(codes if distance == "hamming" else vectors), case.sides(vectors)
+    levels, found = case.rule.block(slice(None), slice(None)), []
+    (query, database), of_vectors = case.sides(codes), case.sides(vectors)
     for row, is_ignored in enumerate(case.is_ignored):
         left = np.flatnonzero(~is_ignored)
         options = {"vectors": (of_vectors[0][[row]], of_vectors[1][left])} if metrics is OF_VECTORS else {}
-        parts = query[[row]], database[left], levels[[row]][:, left]
-        scores = hashbench.evaluate(*parts, metrics, distance=distance, **options).scores
+        scores = hashbench.evaluate(query[[row]], database[left], levels[[row]][:, left], metrics, **options).scores
         found.append([np.ravel(scores[metric]) for metric in metrics])
     return np.moveaxis(np.array(found), 0, -1)
 
@@ -126,53 +104,21 @@ def scored(evaluation, metrics):
     return np.array([evaluation.scores[name] for name in metrics])
 
 
-def test_scores_are_those_of_each_query_in_its_own_database_counted_in_any_parts(name, case, monkeypatch):
+def test_scores_are_those_of_each_query_in_its_own_database(case):
     found = hashbench.evaluate(*case.sides(codes), case.rule, METRICS, **case.options)
-    np.testing.assert_allclose(scored(found, METRICS), one_by_one(name, METRICS), rtol=1e-12, atol=1e-12)
-    assert found.n_undefined == np.isnan(found.scores["AP"].mean).sum()
+    np.testing.assert_allclose(scored(found, METRICS), one_by_one(case, METRICS), rtol=1e-12, atol=1e-12)
     of_each = case.is_ignored.sum(axis=1)
     least, most = of_each.min(), of_each.max()
     each = f"{least}" if least == most else f"{least} to {most}"
     pairs = f"{of_each.sum():,} of {case.is_ignored.size:,} pairs of a query and a database item are ignored"
     assert (f"{pairs}, {each} of each query." in found.notes) == (not case.is_self)
     assert not (case.is_self and found.notes)
-    monkeypatch.setattr(counting, "_PAIRS", 3)
-    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 7)
-    monkeypatch.setattr(counting, "_LEVEL_COLUMNS", 4)
-    in_parts = hashbench.evaluate(*case.sides(codes), case.rule, METRICS, **case.options)
-    np.testing.assert_array_equal(scored(in_parts, METRICS), scored(found, METRICS))
 
 
-def test_candidates_to_re_rank_lack_ignored_items(name, case):
+def test_candidates_to_re_rank_lack_ignored_items(case):
     options = {"vectors": case.sides(vectors), **case.options}
     found = hashbench.evaluate(*case.sides(codes), case.rule, OF_VECTORS, **options)
-    np.testing.assert_allclose(scored(found, OF_VECTORS), one_by_one(name, OF_VECTORS), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("distance", ["cosine", "dot"])
-def test_real_valued_rankings_lack_ignored_items(name, case, distance):
-    metrics = "AP", "P@3"
-    found = hashbench.evaluate(*case.sides(vectors), case.rule, metrics, distance=distance, **case.options)
-    np.testing.assert_allclose(scored(found, metrics), one_by_one(name, metrics, distance), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(("items", "distance"), [(codes, "hamming"), (vectors, "cosine")])
-def test_a_random_order_is_one_of_the_left_items(case, items, distance):
-    found = hashbench.evaluate(
-        *case.sides(items), case.rule, ["AP"], distance=distance, random_orders=3, **case.options
-    )
-    (query, database), levels = case.sides(items.astype(float)), case.rule.block(slice(None), slice(None))
-    unit = [part / np.linalg.norm(part, axis=1, keepdims=True) for part in (query, database)]
-    distances = 1 - unit[0] @ unit[1].T if distance == "cosine" else np.abs(query[:, None] - database).sum(axis=2)
-    for number, mean in enumerate(found.random_orders["AP"]):
-        order = np.random.default_rng([0, number]).permutation(len(database))
-        values = []
-        for row in range(len(query)):
-            left = order[~case.is_ignored[row, order]]
-            ranked = left[np.argsort(distances[row, left].round(9), kind="stable")]
-            relevance = (levels[row, ranked] > 0).astype(int).tolist()
-            values.append(oracles.average_precision(relevance, None) if any(relevance) else np.nan)
-        assert mean == pytest.approx(np.nanmean(values), abs=1e-12)
+    np.testing.assert_allclose(scored(found, OF_VECTORS), one_by_one(case, OF_VECTORS), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["all", "csr", "self, dense"])
@@ -189,24 +135,6 @@ def test_the_deviation_is_that_of_a_shuffle(name):
         assert values.tie_sd == pytest.approx(drawn.std(), rel=0.25)
 
 
-def test_thresholds_count_the_pairs_that_are_left_and_two_items_as_one_pair(name, case):
-    (query, database), is_left = case.sides(codes), ~case.is_ignored
-    distances = (query[:, None] != database).sum(axis=2)
-    is_false = is_left & ~(case.rule.block(slice(None), slice(None)) > 0)
-    is_pair = np.triu(np.ones_like(is_left), 1) if case.is_self else is_left
-    found = Problem.of_codes(query, database, case.rule, **case.options).thresholds()
-    for match in found.matches:
-        is_match = distances <= match.radius
-        assert match.n_matches == (is_match & is_pair).sum()
-        assert match.n_false == (is_match & is_false & is_pair).sum()
-        assert match.n_queries_with_false == (is_match & is_false).any(axis=1).sum()
-    of_each = one_by_one(name, METRICS)[[METRICS.index("P@r1"), METRICS.index("R@r1")], 0]
-    assert (found.query_precision[1], found.query_recall[1]) == pytest.approx(np.nanmean(of_each, axis=1))
-    assert found.n_undefined == np.isnan(of_each[1]).sum()
-    note = f"{case.is_ignored.sum():,} of {is_left.size:,} pairs are ignored."
-    assert (note in found.notes) == (not case.is_self)
-
-
 def test_databases_in_slices_and_counts_of_workers_lack_ignored_items_too(case, monkeypatch):
     query, database, n_bits = as_packed_pair(*case.sides(codes), None, None)
     problem = Problem.of_codes(*case.sides(codes), case.rule, **case.options)
@@ -218,6 +146,8 @@ def test_databases_in_slices_and_counts_of_workers_lack_ignored_items_too(case, 
     for name, values in found.summary.items():
         assert values.by_name == pytest.approx(expected.summary[name].by_name, nan_ok=True)
     np.testing.assert_array_equal([counts.n_true, counts.n_false], [thresholds.n_true, thresholds.n_false])
+    note = f"{case.is_ignored.sum():,} of {case.is_ignored.size:,} pairs are ignored."
+    assert (note in counts.notes) == (not case.is_self)
     for one, other in ((found, expected), (counts, thresholds)):
         assert [note for note in one.notes if "ignored" in note] == [note for note in other.notes if "ignored" in note]
     whole, *parts = (

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import polygamma, psi
 
 from hashbench import HashbenchError, evaluate, may_be_best
-from hashbench.scoring.comparison import ALPHA
+from hashbench.scoring.comparison import ALPHA, moments
 from hashbench.scoring.may_be_best import (
     Chance,
     chance_of_queries,
@@ -68,16 +68,9 @@ def test_over_queries_and_seeds_p_is_that_of_the_interval_of_comparing():
     for i, mine in enumerate(scores):
         for j, other in enumerate(scores):
             if i != j:
-                d = other.mean(axis=0) - mine.mean(axis=0)
-                v_query, v_seed, both, squares = d.var(ddof=1) / 60, 0.0, 0.0, 0.0
-                for x in (mine, other):
-                    residual = x - x.mean(axis=1, keepdims=True) - x.mean(axis=0) + x.mean()
-                    both += (residual**2).sum() / (2 * 59 * 3 * 60)
-                    v_seed += x.mean(axis=1).var(ddof=1) / 3
-                    squares += (x.mean(axis=1).var(ddof=1) / 3) ** 2 / 2
-                variance = max(v_query + v_seed - both, v_query, v_seed)
-                freedom = (v_query + v_seed) ** 2 / (v_query**2 / 59 + squares)
-                assert p[i, j] == pytest.approx(stats.t.sf(d.mean() / np.sqrt(variance), freedom))
+                of_both = moments(other, mine)
+                t_value = of_both.value / np.sqrt(of_both.variance)
+                assert p[i, j] == pytest.approx(stats.t.sf(t_value, of_both.freedom))
 
 
 def test_where_nothing_is_random_the_higher_one_is_better_on_these_queries():

@@ -1,15 +1,174 @@
-"""One value for what is scored: the same problem by any route has the same scores, deviations and refusals."""
+"""One value for what is scored: small problems of every kind, by any route and in any parts, against all tie orders."""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from helpers import oracles
 from helpers.slices import in_slices
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import hashbench
-from hashbench.affinity import SameLabel
-from hashbench.bits import pack
+from hashbench import _parallel, evaluate, evaluate_ranking
+from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels
+from hashbench.bits import as_packed_pair, pack
 from hashbench.errors import HashbenchError
+from hashbench.scoring import counting, hamming, real_rankings
+from hashbench.scoring.ignored import leave_out
+from hashbench.scoring.metrics import get_metric
+
+OF_CLASSES = ("classes", "words", "superclasses")
+KINDS = (*OF_CLASSES, "shared labels", "distance", "dense", "csr", "ignored", "real")
+OF_GAINS = ["NDCG:exponential", "NDCG@2:trec", "NDCG:linear", "PairwiseError"]
+NAMES = ["AP:ranked", "AP@3:retrieved", "AP@2:capped", "P@2", "R@3", "RR", *OF_GAINS]
+
+
+class Drawn(NamedTuple):
+    """Codes with many ties, a rule and options, and the level that these give each pair, -1 where it is ignored."""
+
+    query: np.ndarray
+    database: np.ndarray
+    rule: Any
+    options: dict[str, Any]
+    levels: np.ndarray
+    names: list[str]
+
+    @property
+    def distances(self):
+        return (self.query[:, None] != self.database).sum(axis=2)
+
+
+def rule_of(kind, rng, shape, is_self):
+    """Draw a rule, with the level of each pair by brute force, and the labels of classes."""
+
+    def of_each(n, *more):
+        query = rng.integers(0, n, (shape[0], *more))
+        return query, query if is_self else np.concatenate([query[:1], rng.integers(0, n, (shape[1] - 1, *more))])
+
+    if kind in OF_CLASSES:
+        labels = of_each(3)
+        levels = np.array(oracles.same_label(*labels))
+        if kind == "superclasses":
+            coarse = labels[0] % 2, labels[1] % 2
+            return Hierarchy(*labels, *coarse), levels + oracles.same_label(*coarse), labels
+        words = [np.array(["a", "b", "ç"])[part] for part in labels]
+        return SameLabel(*(words if kind == "words" else labels)), levels, labels
+    if kind == "shared labels":
+        labels = of_each(2, 3)
+        return SharedLabels(*labels), np.array(oracles.shared_labels(*labels)), None
+    if kind == "distance":
+        features, how = of_each(3, 2), ([4.0, 1.0], [1, 3])
+        return Distance(*features, *how), np.array(oracles.distance_levels(*features, *how)), None
+    levels = rng.choice({"ignored": [-1, 0, 0, 1, 4], "real": [-1, 0, 0, 0.3, 1.75]}.get(kind, [0, 0, 1, 4]), shape)
+    levels[0, 0] = 0
+    if is_self:
+        levels = np.triu(levels) + np.triu(levels, 1).T
+    return Explicit(sp.csr_array(levels) if kind == "csr" else levels), levels, None
+
+
+@st.composite
+def problems(draw):
+    """Draw a problem whose queries each have an item left."""
+    kind, is_self = draw(st.sampled_from(KINDS)), draw(st.booleans())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_items, n_bits = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+    shape = n_items if is_self else int(rng.integers(1, 4)), n_items
+    database = rng.random((n_items, n_bits)) < 0.5
+    query = database if is_self else rng.random((shape[0], n_bits)) < 0.5
+    rule, levels, labels = rule_of(kind, rng, shape, is_self)
+    options, is_ignored = {}, levels < 0
+    if is_self:
+        options["exclude_self"], is_ignored = True, is_ignored | (np.eye(n_items) > 0)
+    if draw(st.booleans()):
+        of_queries = rng.integers(0, 4, shape[0])
+        others = [of_queries[0], *rng.integers(0, 4, n_items - 1)]
+        options["exclude_same_id"] = of_queries, of_queries if is_self else rng.permutation(others)
+        is_ignored = is_ignored | np.equal.outer(*options["exclude_same_id"])
+    if kind in OF_CLASSES and draw(st.booleans()):
+        of_queries = rng.integers(0, 2, shape[0])
+        options["groups"] = of_queries, of_queries if is_self else rng.integers(0, 2, n_items)
+        is_ignored = is_ignored | (np.equal.outer(*options["groups"]) & np.equal.outer(*labels))
+        if not is_self:
+            options["junk_label"] = "abç"[labels[1][0]] if kind == "words" else int(labels[1][0])
+            is_ignored = is_ignored | (labels[1] == labels[1][0])
+    assume((~is_ignored).any(axis=1).all())
+    names = OF_GAINS if kind == "real" else NAMES
+    return Drawn(query, database, rule, options, np.where(is_ignored, -1, levels), names)
+
+
+def in_small_parts(patch):
+    for name, value in {"_BLOCK_BYTES": 8 * 2, "_LEVEL_COLUMNS": 3, "_PAIRS": 3, "_RUN": 2}.items():
+        patch.setattr(counting, name, value)
+    patch.setattr(hamming, "_MEMORY", 300)
+    patch.setattr(real_rankings, "_MEMORY", 1)
+    patch.setattr(_parallel, "QUERY_CHUNK", 2)
+
+
+def score(name, ranked):
+    metric = get_metric(name)
+    return oracles.ORACLES[metric.family.pattern](ranked, *metric.arguments)
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(problems(), st.booleans())
+def test_scores_are_those_of_every_order_of_tied_items_by_any_route_and_in_any_parts(drawn, in_parts):
+    query, database, rule, options, levels, names = drawn
+    packed, signs, by_dot = as_packed_pair(query, database, None, None), 2.0 * query - 1, [f"{n}:dot" for n in names]
+    with pytest.MonkeyPatch.context() as patch:
+        if in_parts:
+            in_small_parts(patch)
+        of_codes = evaluate(query, database, rule, names, random_orders=2, **options)
+        routes = {
+            "codes": of_codes,
+            "slices": in_slices(*packed, leave_out(rule, **options)).evaluate(names),
+            "outputs": evaluate(signs, 2.0 * database - 1, rule, names, distance="cosine", **options),
+            "ranking": evaluate_ranking(rule, -drawn.distances, names, **options),
+            "outputs of queries": evaluate(query, database, rule, by_dot, query_outputs=signs / 3, **options),
+        }
+    lists = [(d[lv >= 0].tolist(), lv[lv >= 0].tolist()) for d, lv in zip(drawn.distances, levels, strict=True)]
+    for name, name_by_dot in zip(names, by_dot, strict=True):
+        expected = np.transpose(
+            oracles.of_each_query(lambda ranked, name=name: score(name, ranked), *zip(*lists, strict=True))
+        )
+        for route, found in routes.items():
+            here = name_by_dot if route == "outputs of queries" else name
+            np.testing.assert_allclose(found.scores[here][:3], expected[:3], atol=1e-12, err_msg=f"{name}, {route}")
+            np.testing.assert_allclose(found.scores[here].tie_sd ** 2, expected[3] ** 2, atol=1e-12)
+            assert found.n_undefined == np.isnan(expected[0]).sum()
+            assert found.summary[here].tie_sd_low == pytest.approx(
+                of_codes.summary[name].tie_sd_low, abs=1e-9, nan_ok=True
+            )
+        for number, mean in enumerate(of_codes.random_orders[name]):
+            order = np.random.default_rng([0, number]).permutation(len(database))
+            ranked = [
+                lv[order][np.argsort(d[order], kind="stable")] for d, lv in zip(drawn.distances, levels, strict=True)
+            ]
+            values = [score(name, row[row >= 0].tolist()) for row in ranked if (row > 0).any()]
+            assert mean == pytest.approx(np.mean(values) if values else np.nan, abs=1e-12, nan_ok=True)
+
+
+@given(problems(), st.booleans())
+def test_thresholds_count_the_pairs_that_are_left_two_items_as_one(drawn, in_parts):
+    query, database, rule, options, levels, names = drawn
+    assume(names is NAMES)
+    is_pair = np.triu(levels >= 0, 1) if "exclude_self" in options else levels >= 0
+    with pytest.MonkeyPatch.context() as patch:
+        if in_parts:
+            in_small_parts(patch)
+        problem = in_slices(*as_packed_pair(query, database, None, None), leave_out(rule, **options))
+        found = problem.thresholds()
+    for counts, is_counted in ((found.n_true, levels > 0), (found.n_false, levels == 0)):
+        at = drawn.distances[is_pair & is_counted]
+        assert counts.tolist() == np.bincount(at, minlength=query.shape[1] + 1).tolist()
+    within = [(drawn.distances <= match.radius) & (levels == 0) for match in found.matches]
+    assert found.n_queries_with_false.tolist() == [near.any(axis=1).sum() for near in within]
+    assert found.n_undefined == (~(levels > 0).any(axis=1)).sum()
+
+
+# ---------------------------------------------------------------- one problem, several questions
+
 
 RNG = np.random.default_rng(0)
 N_ITEMS, N_BITS = 40, 4
@@ -47,28 +206,6 @@ def test_a_document_that_is_the_query_is_ignored_listed_or_not():
     rated = {query: {name: grade for name, grade in of.items() if name != query} for query, of in qrels.items()}
     found = hashbench.evaluate_run(run, qrels, ["AP", "R@1", "RPrec"], exclude_self=True)
     assert found.summary == hashbench.evaluate_run(without, rated, ["AP", "R@1", "RPrec"]).summary
-
-
-@given(st.integers(0, 2**32 - 1))
-def test_a_level_of_minus_one_is_ignored_by_codes_and_by_scores(seed):
-    rng = np.random.default_rng(seed)
-    codes, levels = rng.random((9, 3)) < 0.5, rng.integers(-1, 3, (4, 5))
-    levels[:, 0] = 0  # so that each query ranks an item, and 0 occurs
-    scores = -(codes[:4, None] != codes[4:]).sum(axis=2)
-    expected = hashbench.evaluate(codes[:4], codes[4:], levels, METRICS, undefined="zero")
-    found = hashbench.evaluate_ranking(levels, scores, METRICS, undefined="zero")
-    np.testing.assert_allclose(means_and_deviations(found), means_and_deviations(expected), rtol=1e-12)
-
-
-def test_ids_groups_and_junk_mean_the_same_for_scores_as_for_codes():
-    cameras, ids = RNG.integers(0, 3, N_ITEMS), RNG.integers(0, 30, N_ITEMS)
-    for options in ({"groups": (cameras, cameras)}, {"exclude_same_id": (ids, ids)}, {"junk_label": 2}):
-        expected = hashbench.evaluate(CODES, CODES, (LABELS, LABELS), METRICS, **options)
-        found = hashbench.evaluate_ranking(SameLabel(LABELS, LABELS), -DISTANCES, METRICS, **options)
-        np.testing.assert_allclose(means_and_deviations(found), means_and_deviations(expected), rtol=1e-12)
-        assert [note for note in found.notes if "ignored" in note] == [
-            note for note in expected.notes if "ignored" in note
-        ]
 
 
 def test_one_problem_answers_every_question_as_its_own_does():

@@ -19,7 +19,6 @@ from hashbench.pipeline.grid import grid
 from hashbench.pipeline.one_job import finish
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.steps import Demands, codes_path
-from hashbench.scoring import real_rankings
 from hashbench.scoring.evaluation import arrays_of, evaluation_of
 from hashbench.scoring.real_rankings import CosineDistance
 from hashbench.store import hdf5
@@ -119,16 +118,6 @@ def test_length_of_a_row_has_no_say_and_equal_rows_tie():
     assert scores.low < scores.mean < scores.high
 
 
-def test_few_queries_at_a_time_score_like_all_of_them(monkeypatch):
-    query, database, labels = draw(1)
-    expected = evaluate(query, database, labels, METRICS, distance="cosine")
-    monkeypatch.setattr(real_rankings, "_MEMORY", 1)
-    order = np.random.default_rng(2).permutation(len(database))
-    found = evaluate(query, database[order], (labels[0], labels[1][order]), METRICS, distance="cosine")
-    for name, parts in expected.scores.items():
-        np.testing.assert_array_equal(parts, found.scores[name])
-
-
 # ---------------------------------------------------------------- outputs of queries, codes of the database
 
 
@@ -167,15 +156,6 @@ def test_hamming_scores_beside_them_are_the_same_as_without():
     assert list(both) == ["AP:dot", "AP", "P@r2"]
     assert {name: both[name] for name in without} == without.summary
     assert both["AP:dot"].tie_sd_measured == pytest.approx(both["AP:dot"].tie_sd, rel=0.6)
-
-
-def test_queries_that_are_items_leave_themselves_out():
-    outputs, _, _ = drawn(4, n_queries=12)
-    codes, classes = outputs > 0, np.arange(12) % 3
-    scored = evaluate(codes, codes, (classes, classes), ["AP:dot"], query_outputs=outputs, exclude_self=True)
-    scores, relevance = SCORE["dot"](outputs, codes), np.equal.outer(classes, classes)
-    others = [[np.delete(row, number) for number, row in enumerate(part)] for part in (relevance, scores)]
-    np.testing.assert_allclose(scored.scores["AP:dot"].mean, evaluate_ranking(*others, ["AP"]).scores["AP"].mean)
 
 
 def test_neither_the_size_of_outputs_nor_the_order_of_bits_matters():

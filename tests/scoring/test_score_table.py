@@ -14,7 +14,6 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
 import hashbench
-from hashbench.affinity import SameLabel
 from hashbench.bits import pack
 from hashbench.scoring import counting, item_sample
 from hashbench.scoring.metrics import get_metric
@@ -137,17 +136,6 @@ def test_sampled_items_are_the_same_whatever_the_order_of_the_database(rule, mon
     assert numbers(shuffled) == numbers(whole)
 
 
-def test_sampled_items_with_gains_of_powers_of_two_are_the_same_in_any_order():
-    rng = np.random.default_rng(0)
-    queries, items, gains = rng.random((6, 4)) > 0.5, rng.random((3000, 4)) > 0.5, rng.choice([0, 0.5, 1], (6, 3000))
-    order = rng.permutation(3000)
-    first, second = (
-        hashbench.evaluate(queries, items[rows], gains[:, rows], ["NDCG:trec"]).summary["NDCG:trec"]
-        for rows in (slice(None), order)
-    )
-    assert first == second
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_sampled_items_of_large_databases_are_those_of_their_shards_and_blocks(rule, monkeypatch):
     monkeypatch.setattr(item_sample, "N_SAMPLED", 9)
@@ -194,24 +182,3 @@ def test_metrics_that_do_not_know_single_items_keep_the_deviation_of_their_queri
     by_kind = np.bincount(evaluation.kind, weights=of_each)
     assert summary.tie_sd == pytest.approx(np.linalg.norm(by_kind) / 40)
     assert summary.tie_sd_low == 0
-
-
-@pytest.mark.parametrize("n_bits", [12, 60, 130])
-def test_items_are_drawn_by_codes_and_labels_in_any_order_of_rows(n_bits):
-    rng = np.random.default_rng(0)
-    codes, labels = rng.random((5000, n_bits)) < 0.5, rng.integers(0, 300, 5000)
-    codes[:, 8:40] = False  # so that many share the bits by which they are sorted
-    codes[4000:] = codes[4000]  # and the last thousand are equal
-    order = rng.permutation(5000)
-
-    def drawn(order):
-        database, levels = pack(codes[order]), SameLabel(labels[:1], labels[order])
-        sample = item_sample.PackedSample.of(pack(codes[:1]), database, n_bits, levels)
-        return sorted((codes[row].tobytes(), labels[row]) for row in order[sample.rows])
-
-    whole = drawn(np.arange(5000))
-    assert len(whole) == item_sample.N_SAMPLED
-    assert drawn(order) == whole
-    share = (codes == codes[4000]).all(axis=1).mean()
-    n_equal = sum(code == codes[4000].tobytes() for code, _ in whole)
-    assert n_equal == pytest.approx(share * item_sample.N_SAMPLED, abs=2)

@@ -112,16 +112,3 @@ def test_running_from_python_warns(digits_data):
     with pytest.warns(UserWarning, match=r"Recall@3 is read as R@3 \(.*\); in metric learning it is Hit@3") as warned:
         assert run("lsh", 8, metrics="Recall@3")["metric"].tolist() == ["R@3"]
     assert [warning.filename for warning in warned] == [__file__]
-
-
-def test_several_codes_scored_in_one_command_say_it_once(hashbench, files):
-    Path("new").mkdir()
-    for name in ("q-0.npy", "q-1.npy", "new/q.npy"):
-        np.save(name, query)
-    for name in ("d-0.npy", "d-1.npy", "new/d.npy"):
-        np.save(name, database ^ (name != "d-0.npy"))
-    codes = ["--query-codes", "q-{seed}.npy", "--database-codes", "d-{seed}.npy", *files[4:]]
-    for command in (["save", "mine", *codes, "--dataset", "flowers"], ["compare", "new", *files]):
-        done = hashbench(*command, "--metric", "Recall@3")
-        assert done.exit_code == 0, done.stderr
-        assert done.stderr.count("Recall@3 is read as") == 1

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from threading import Lock
-from typing import NamedTuple, ParamSpec
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,6 @@ from hashbench.errors import HashbenchError
 from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores
-
-P = ParamSpec("P")
 
 HARMONIC = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])  # harmonic numbers H(0) to H(64)
 SQUARES = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65) ** 2)])  # sums of 1/t^2 up to rank 0 to 64
@@ -40,14 +38,14 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
     return sums.reshape(first.shape)
 
 
-def _shared_by_threads(maxsize: int) -> Callable[[Callable[P, FloatArray]], Callable[P, FloatArray]]:
+def _shared_by_threads(maxsize: int) -> Callable[[Callable[..., FloatArray]], Callable[..., FloatArray]]:
     """Cache the last tables of a function, which are as long as the database; one thread at a time computes one."""
 
-    def decorate(function: Callable[P, FloatArray]) -> Callable[P, FloatArray]:
+    def decorate(function: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
         cached, one_at_a_time = lru_cache(maxsize)(function), Lock()
 
         @wraps(function)
-        def table(*arguments: P.args, **options: P.kwargs) -> FloatArray:
+        def table(*arguments: int, **options: int) -> FloatArray:
             with one_at_a_time:
                 return cached(*arguments, **options)
 
