@@ -108,16 +108,6 @@ def test_without_labels_only_bits_are_compared(hashbench, arrays):
     assert content["items"]["mean_bits"] == pytest.approx((arrays["old-d"] != arrays["new-d"]).sum(axis=1).mean())
 
 
-def test_the_tables_name_bits_and_pairs(hashbench, arrays):
-    text = hashbench(*IN_FOLDERS, *OF_LABELS).stdout
-    shares = (arrays["old-d"] != arrays["new-d"]).mean(axis=0)
-    worst = int(shares.argmax())
-    (line,) = [line for line in text.splitlines() if line.startswith(" database ")]
-    assert f" {worst} ({shares[worst]:.4f})" in line
-    rows = [line.split()[:3] for line in text.splitlines() if " AP " in line[:30]]
-    assert rows == [[q, d, "AP"] for q in ("these", "other") for d in ("these", "other")]
-
-
 @pytest.mark.usefixtures("empty_folder")
 def test_the_page_shows_what_its_command_prints(hashbench):
     page, scope = "docs/own-codes.md", {}
