@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -381,17 +382,18 @@ COMMANDS += [f"1 | tables table1 --results r/{name} | {words}" for name, (_, wor
 @pytest.fixture(scope="module")
 def place(prepared, tmp_path_factory):
     """The folder of the files, a data folder in which digits are prepared, and all that is in both."""
-    folder = tmp_path_factory.mktemp("bad")
+    folder, data = tmp_path_factory.mktemp("bad"), tmp_path_factory.mktemp("data")
+    shutil.copytree(prepared, data, dirs_exist_ok=True)
     results = {f"r/{name}": (text, NAMED) for name, (text, _) in RESULTS.items()} | {"r/good": (NOW, NAMED)}
     lay_out(folder, STUDIES, results | {f"n/{name}": texts for name, texts in BY_METHOD.items()})
     (folder / "before").mkdir()
     (folder / "before" / "digits.csv").write_text(NOW.replace("settings", "params").replace("44136fa3", "{}"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HASHBENCH_DATA", str(prepared))
+        patch.setenv("HASHBENCH_DATA", str(data))
         encode = ["encode", "--method", "lsh", "--bits", "4", "--keep-model"]
         made = CliRunner().invoke(cli, encode, catch_exceptions=False).stdout.split()
     Path(made[1]).rename(folder / "model.h5")
-    return folder, prepared, [all_files(folder, prepared)]
+    return folder, data, [all_files(folder, data)]
 
 
 def all_files(*folders):
