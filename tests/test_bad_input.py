@@ -194,6 +194,8 @@ COMMANDS = f"""
 2 | encode --model none.npz --from X.npy --output o.npy --seed 1 | --seed does not go with
 2 | encode --model none.npz --from none.npy --output o.csv | --output o.csv is written | a name that ends in .npy.
 1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.h5 file of encode
+1 | export codes.h5 --to hex --output o --precision float32 | --precision has no effect on codes
+1 | export codes.h5 --to onnx --output o | holds codes, got --to onnx. Expected one of faiss, hex
 1 | prepare cifar10-s1 --source loop | cannot read loop: Too many levels
 1 | results check before | no longer reads. Move it out of the folder of results, and run again.
 1 | results merge n/missing --results n/good | itq.settings.json is missing
@@ -392,7 +394,8 @@ def place(prepared, tmp_path_factory):
         patch.setenv("HASHBENCH_DATA", str(data))
         encode = ["encode", "--method", "lsh", "--bits", "4", "--keep-model"]
         made = CliRunner().invoke(cli, encode, catch_exceptions=False).stdout.split()
-    Path(made[1]).rename(folder / "model.h5")
+    for path, name in zip(made, ("codes.h5", "model.h5"), strict=True):
+        Path(path).rename(folder / name)
     return folder, data, [all_files(folder, data)]
 
 
@@ -611,6 +614,7 @@ call(random_orders=2.5) | random_orders is 2.5, expected a whole number from 2 t
 problem(np.eye(4, dtype=int)).candidates("R@2", []) | wanted_recall is empty, expected one recall or several
 hashbench.compare(call(), call(), names=("a", "a")) | both methods are called 'a'; give each its own name
 hashbench.run("lsh", 8, results="") | results is an empty path; give a name, or '.'
+hashbench.run("lsh", 8, n_jobs=0) | n_jobs is 0, expected a whole number from 1, or -1
 hashbench.run("lsh", 8, n_jobs=2.5) | n_jobs is 2.5, expected a whole number from 1, or -1
 hashbench.tune("itq", 8, output="new", n_trials=2.5) | n_trials is 2.5, expected a whole number from 1
 explain(value=0.730) | the value is 0.73, expected a string such as '0.730', whose final zeros count

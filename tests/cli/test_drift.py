@@ -166,3 +166,11 @@ def test_a_metric_without_an_interval_says_so_and_leaves_the_others(hashbench, a
     done = hashbench(*IN_FOLDERS, *one)
     assert done.exit_code == 0, done.stderr
     assert "AP: no interval: AP is defined for 1 query" in " ".join(done.stdout.split())
+
+
+def test_arrays_of_one_file_are_named_by_their_keys(hashbench, arrays):
+    np.savez("both.npz", old=arrays["old-d"], new=arrays["new-d"], labels=arrays["dl"])
+    own = ["compare", "both.npz:new", "--query-codes", "both.npz:old", "--database-codes", "both.npz:old"]
+    labels = ["--query-labels", "both.npz:labels", "--database-labels", "both.npz:labels"]
+    content = printed(hashbench, *own, *labels)["differences"]
+    assert content["AP"]["sentence"].startswith("both.npz:old is above both.npz:new by")

@@ -233,6 +233,19 @@ def test_per_query_scores_average_to_the_mean(hashbench, codes, tmp_path):
             assert np.mean([float(row[column]) for row in own]) == pytest.approx(values[key], abs=1e-14)
 
 
+def test_options_on_queries_and_orders_reach_the_scores(hashbench, codes, tmp_path):
+    assert "30 random orders" in hashbench("evaluate", codes, "--metric", "AP", "--random-orders", 30).stdout
+    for name, array in {"c": np.eye(4) > 0, "ql": np.array([0, 1, 2, 9]), "dl": np.arange(4)}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    files = {"query-codes": "c", "database-codes": "c", "query-labels": "ql", "database-labels": "dl"}
+    own = [part for option, name in files.items() for part in (f"--{option}", tmp_path / f"{name}.npy")]
+    for undefined, expected in (("skip", [1, 1]), ("paper", [0.75, 1]), ("zero", [0.75, 0.75])):
+        command = ["evaluate", *own, "--metric", "AP", "--metric", "NDCG", "--undefined", undefined]
+        scores = scores_in(hashbench(*command, "--format", "json").stdout)
+        assert [scores[name]["mean"] for name in ("AP", "NDCG")] == expected
+        assert scores["AP"]["n_undefined"] == 1
+
+
 def test_tables_are_printed_and_written(hashbench, tiny_file, tmp_path):
     results = tmp_path / "results"
     where = "--dataset", tiny_file(), "--results", results
@@ -275,6 +288,14 @@ def test_a_table_of_your_own_has_the_name_you_give(hashbench, tiny_file, tmp_pat
         assert result.exit_code == 1
         assert "'few-bits' can only name a table of chosen rows" in result.stderr
     assert (tmp_path / "few-bits.md").read_text().startswith("# few-bits. AP\n")
+
+
+def test_grid_of_which_one_job_is_left_names_it(hashbench, digits_data, tmp_path):
+    command = ["run", "--method", "pcah", "--method", "lsh", "--bits", 100, "--metric", "AP", "--results", tmp_path]
+    result = hashbench(*command)
+    assert result.exit_code == 0
+    assert result.stdout.split()[:4] == ["dataset", "method", "bits", "seed"]
+    assert "lsh" in result.stdout
 
 
 def test_every_command_is_listed_and_found():

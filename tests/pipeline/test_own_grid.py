@@ -112,6 +112,14 @@ def test_a_failure_in_one_file_is_named_and_nothing_is_saved(evaluate, empty_fol
     assert sorted([*empty_folder.rglob("*"), *data.rglob("*")]) == before
 
 
+def test_brackets_beside_braces_are_part_of_the_name(evaluate, empty_folder):
+    (empty_folder / "[a]").mkdir()
+    write("[a]/codes_{bits}_{seed}.npz")
+    result = evaluate(*(f"[a]/{name}" for name in BOTH), *SAVED)
+    assert result.exit_code == 0, result.stderr
+    assert saved_rows(empty_folder).count("\n") == 1 + 2 * len(PLACES)
+
+
 def test_a_file_whose_own_name_has_braces_is_one_file(evaluate, empty_folder):
     np.savez("codes_{bits}_{seed}.npz", query=BITS[8, 0][:6], database=BITS[8, 0][6:])
     assert "AP" in evaluate(*BOTH).stdout

@@ -121,6 +121,13 @@ def test_the_plain_name_does_not_prepare_another_kind_than_the_prepared_one(toy)
     assert not load_dataset("toy")[1]
 
 
+def test_each_kind_on_the_command_line_is_prepared(hashbench, data):
+    result = hashbench("prepare", "toy", "--features", "far", "--features", "near")
+    assert result.exit_code == 0
+    lines = [line for line in result.stdout.splitlines() if line.startswith("prepared ")]
+    assert lines == [f"prepared {data / 'datasets' / name}" for name in ("toy-far.h5", "toy.h5")]
+
+
 def test_kinds_of_features_have_their_own_codes_and_rows(hashbench, data, tmp_path):
     grid = ["--method", "lsh", "--bits", 8, "--metric", "AP", "--results", tmp_path]
     for spec in ("toy", "toy:far"):
