@@ -124,16 +124,9 @@ BY_METHOD = {  # rows, settings and what made them
     "good": (NOW, NAMED),
     "missing": (NOW, ""),
     "other": (NOW, NAMED.replace("{}", '{"a": 1}')),
-    "unnamed": (NOW.replace("44136fa3", "0" * 8), NAMED),
     "cut": (NOW, NAMED[:-4]),
-    "deep": (NOW, "[" * 100_000),
-    "ours": (NOW, f"<<<<<<< ours\n{NAMED}"),
     "short": (NOW[: NOW.index("44136fa3")] + "\n", NAMED),
-    "jobs": (NOW, NAMED, "a,b\n"),
-    "no-object": (NOW, named([])),
     "no-parameter": (NOW, named({"=a": 1})),
-    "no-group": (NOW, named({"codes": "own", "group": "pairs"})),
-    "no-draw": (NOW, named({"codes": "own", "draws_nothing": 1})),
     "no-label": (NOW, named({"codes": "own", "label": 5})),
     "version-99": (NOW.replace("0123,1", "0123,99"), NAMED),
 }
@@ -443,7 +436,7 @@ def test_bad_command(place, line):
 # ---------------------------------------------------------------- what all options of a kind refuse
 
 TAKING_NAMES = "methods|metrics|metric|datasets|dataset|features|scripts|names|name|kind|method|against|old"
-SOUND = {  # the rest of each command
+REST = {  # of each command
     "candidates": f"{OF} --metric R@2 --wanted-recall .5",
     "check": "method lsh",
     "compare": f"codes.npy {OF}",
@@ -467,8 +460,8 @@ SOUND = {  # the rest of each command
     "thresholds": OF,
     "tune": "--method itq --bits 4 --output o",
 }
-WITHOUT = {  # what else an option needs, or excludes, in place of the above
-    "--affinity": OF_CODES,
+REST_BESIDE = {  # options that need or exclude others
+    **{(name, "--affinity"): OF_CODES for name in ("evaluate", "explain", "thresholds")},
     ("candidates", "codes"): "--metric R@2 --wanted-recall .5",
     ("candidates", "--affinity"): f"{OF_CODES} --metric R@2 --wanted-recall .5",
     ("compare", "--features"): "itq lsh --results r/good",
@@ -541,10 +534,9 @@ def test_every_option_refuses_what_is_none_of_its_values(place, name):
     for parameter, value in WRONG[name]:
         label, values = parameter.opts[0], [value] * max(parameter.nargs, 1)
         if isinstance(parameter, click.Option):
-            rest = WITHOUT.get((name, label), SOUND[name] if name == "prepare" else WITHOUT.get(label, SOUND[name]))
-            line = [*name.split(), *shlex.split(rest), label, *values]
+            line = [*name.split(), *shlex.split(REST_BESIDE.get((name, label), REST[name])), label, *values]
         else:
-            line = [*name.split(), *values, *shlex.split(WITHOUT.get((name, label), ""))]
+            line = [*name.split(), *values, *shlex.split(REST_BESIDE.get((name, label), ""))]
         _, last = refusal(place, line)
         assert value in last if value else "the path is empty; give " in last, (line, last)
     assert_nothing_written(place)
