@@ -128,6 +128,11 @@ BY_METHOD = {  # rows, settings and what made them
     "short": (NOW[: NOW.index("44136fa3")] + "\n", NAMED),
     "no-parameter": (NOW, named({"=a": 1})),
     "no-label": (NOW, named({"codes": "own", "label": 5})),
+    "ours": (NOW, f"<<<<<<< ours\n{NAMED}"),
+    "jobs": (NOW, NAMED, "a,b\n"),
+    "no-object": (NOW, named([])),
+    "no-group": (NOW, named({"codes": "own", "group": "pairs"})),
+    "unnamed": (NOW.replace("44136fa3", "0" * 8), NAMED),
     "version-99": (NOW.replace("0123,1", "0123,99"), NAMED),
 }
 
@@ -196,6 +201,12 @@ COMMANDS = f"""
 1 | results info digits itq --results n/good | does not record the origin of the 1 job of itq on digits
 1 | results check n/other | 44136fa3 is not what hashbench calls the parameters {{"a": 1}}
 1 | plot ap-bits --results n/cut | itq.settings.json holds no settings
+1 | tables --results n/ours | itq.settings.json, line 1, is a conflict marker of git
+1 | results info digits itq --results n/jobs | itq.jobs.csv has columns a,b
+1 | {ITQ} --results n/no-object | itq.settings.json holds no settings
+1 | {ITQ} --results n/missing | itq.settings.json is missing, which holds the parameters
+1 | results check n/no-group | itq.settings.json holds no settings: unknown group 'pairs'. Did you mean 'pair-based'?
+1 | report --results n/unnamed --output r.html | line 2: settings 00000000 are not in the file of settings
 1 | {ITQ} --results n/short | itq.csv, line 2: it has 4 cells, expected 15
 1 | {ITQ} --results n/version-99 | itq.csv has rows of version 99 of itq, and those to add are of version 1. Upgrade itq
 1 | save a.jobs {OF} --dataset d | 'a.jobs' would write | another name
