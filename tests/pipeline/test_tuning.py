@@ -32,6 +32,7 @@ from hashbench.pipeline.tuning import (
     failure_of,
     grid_text,
     is_at_edge,
+    lines_of,
     next_points,
 )
 from hashbench.store.hdf5 import write_dataset
@@ -143,6 +144,19 @@ def test_values_beyond_all_tried_ones_go_before_steps_inside():
     assert steep.at_edge((1, 1)) == ()
 
 
+def test_words_have_no_edge_and_a_default_that_is_not_listed_has_its_place():
+    study = Study(
+        methods=(("csq", {}),),
+        n_bits=(8,),
+        params={"csq:learning_rate": Sweep((1.0, 0.1)), "csq:targets": Sweep(("hadamard", "bernoulli"))},
+    )
+    (of_csq,) = lines_of(study)
+    assert of_csq.values == {"learning_rate": [0.1, 0.3, 1.0], "targets": ["auto", "hadamard", "bernoulli"]}
+    assert of_csq.start == (1, 0)
+    of_csq.scores |= dict.fromkeys([(1, 0), (2, 2)], 0.5)
+    assert of_csq.at_edge((2, 2)) == ("learning_rate",)
+
+
 def test_what_is_left_is_covered_evenly():
     flat = line({key: range(10) for key in "abc"}, a=0, b=0, c=0)
     tried = walk(flat, lambda a, b, c: 0.5, 34)[4:]
@@ -193,7 +207,6 @@ def test_methods_that_draw_nothing_are_tried_on_the_split_of_each_seed(seeds):
         (0.0, [0.0, 0.1], False),
         (True, [True, False], False),
         (1, [1], False),
-        ("hadamard", ["auto", "hadamard"], False),
     ],
 )
 def test_an_edge_is_the_least_or_the_greatest_number(value, tried, is_edge):
