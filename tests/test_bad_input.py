@@ -321,6 +321,7 @@ COMMANDS = f"""
 1 | {EXPLAINED_RUN} --metric AP:thresholds | none of trec_eval, | gives AP:thresholds; ask for AP
 1 | {PREPARED} X.npy --features hf:r | expected texts of shape (n,) | give a folder of images
 1 | info foreign.h5 | not written by hashbench: it lacks record. Repeat the command that wrote it.
+2 | run --method lsh --bits 8 --part 0/3 | '0/3' is not a part
 2 | run --method lsh --bits 8 --part 4/3 | '4/3' is not a part, expected I/N such as 2/5
 2 | run --method lsh --bits 8 --part 1/2 --available | --available does not go with --part
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
