@@ -129,22 +129,6 @@ def test_commands_say_what_to_install_before_any_work_and_write_nothing(printed)
     assert printed[1] == set()
 
 
-def test_a_step_of_a_job_says_what_to_install(digits_data, tmp_path):
-    code = 'ALLOWED |= {"filelock", "platformdirs"}' + COMMANDS
-    ((*_, stderr),) = json.loads(run_with_few_packages(code, json.dumps([ITQ]), cwd=tmp_path)[0])
-    assert stderr == "Error: method 'itq' needs scikit-learn, which is not installed: pip install scikit-learn.\n"
-
-
-def test_a_plugin_that_lacks_a_package_is_listed_with_what_to_install(plugin, tmp_path):
-    plugin("mine", "import sklearn\n")
-    env = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
-    stdout, _ = run_with_few_packages(COMMANDS, json.dumps([["list", "methods"]]), env=env)
-    ((exit_code, listed, _),) = json.loads(stdout)
-    assert exit_code == 0
-    (line,) = [line for line in listed.splitlines() if line.startswith("mine ")]
-    assert line.endswith("(method 'mine' needs scikit-learn, which is not installed: pip install scikit-learn.)")
-
-
 CALLS = {
     "scored.per_query": "per_query needs pandas",
     "scored.to_frame()": "to_frame needs pandas",

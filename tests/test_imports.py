@@ -48,10 +48,11 @@ np.save("a.npy", np.eye(2)); read_codes("a.npy")
         (CARDS_OF_ALL, LARGE),
         (METHODS + RUN, "numba, torch"),
         (LIST, "joblib, matplotlib, numba, pandas, rich, scipy, sklearn, torch"),
-        (ADAPTERS, "PIL, h5py, numba, pandas, requests, scipy, sklearn, torch"),
+        (
+            f"{ADAPTERS}\n{SCORES}\nimport hashbench.sources.download",
+            "PIL, h5py, joblib, numba, pandas, requests, rich, scipy, sklearn, torch, urllib3",
+        ),
         (f"{CODES_OF_NUMPY}\nimport hashbench.sources.features.backbones", "torch"),
-        ("import hashbench.sources.download", "pandas, requests, rich, urllib3"),
-        (SCORES, "joblib, numba, pandas, scipy, sklearn"),
     ],
 )
 def test_libraries_that_are_not_needed_are_not_imported(code, libraries, tmp_path):

@@ -146,13 +146,6 @@ def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
     assert lines[3].split()[1:5] == ["lsh", "n_iter=5", "16", "3"]
 
 
-def test_several_outcomes_count_queries_without_relevant_items_once_a_dataset():
-    others = [outcome("lsh", evaluation=scores(7))] * 2
-    last = console.outcome_records(others).to_text("table").splitlines()[-1]
-    assert last.startswith("1 of 1 query of digits has no relevant item")
-    assert "relevant item" not in console.outcome_records([outcome(), outcome("lsh")]).to_text("table")
-
-
 def test_progress_is_plain_lines_where_there_is_no_terminal(capsys):
     with ProgressBar(2) as progress:
         progress.start_job("first")
@@ -276,12 +269,6 @@ def test_prepared_dataset_is_described(digits_data):
     assert info["fingerprint"] == read_record(digits_data / "datasets" / "digits.h5")["fingerprint"]
     assert "CC BY" in info["licence"]
     assert in_words(str(digits_data / "datasets" / "digits.h5")) == in_words("digits")
-
-
-def test_dataset_that_is_not_prepared_is_described(data):
-    text = in_words("digits")
-    assert "hashbench prepare digits" in text
-    assert not list(data.iterdir())
 
 
 def test_facts_that_are_not_texts_are_described(tiny):

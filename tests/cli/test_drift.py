@@ -109,16 +109,6 @@ def test_without_labels_only_bits_are_compared(hashbench, arrays):
     assert content["items"]["mean_bits"] == pytest.approx((arrays["old-d"] != arrays["new-d"]).sum(axis=1).mean())
 
 
-def test_the_tables_name_bits_and_pairs(hashbench, arrays):
-    text = hashbench(*IN_FOLDERS, *OF_LABELS).stdout
-    shares = (arrays["old-d"] != arrays["new-d"]).mean(axis=0)
-    worst = int(shares.argmax())
-    (line,) = [line for line in text.splitlines() if line.startswith(" database ")]
-    assert f" {worst} ({shares[worst]:.4f})" in line
-    rows = [line.split()[:3] for line in text.splitlines() if " AP " in line[:30]]
-    assert rows == [[q, d, "AP"] for q in ("these", "other") for d in ("these", "other")]
-
-
 @pytest.mark.usefixtures("empty_folder")
 def test_the_page_shows_what_its_command_prints(hashbench):
     page, scope = "docs/own-codes.md", {}
@@ -193,3 +183,11 @@ def test_codes_are_compared_by_labelled_pairs_and_by_class(hashbench, arrays):
     expected = package.compare(*scored, clusters=arrays["ql"])["AP"]
     found = printed(hashbench, *IN_FOLDERS, *OF_LABELS, "--by", "class")["differences"]["AP"]
     assert (found["low"], found["high"], found["n_clusters"]) == pytest.approx((expected.low, expected.high, 4))
+
+
+def test_arrays_of_one_file_are_named_by_their_keys(hashbench, arrays):
+    np.savez("both.npz", old=arrays["old-d"], new=arrays["new-d"], labels=arrays["dl"])
+    own = ["compare", "both.npz:new", "--query-codes", "both.npz:old", "--database-codes", "both.npz:old"]
+    labels = ["--query-labels", "both.npz:labels", "--database-labels", "both.npz:labels"]
+    content = printed(hashbench, *own, *labels)["differences"]
+    assert content["AP"]["sentence"].startswith("both.npz:old is above both.npz:new by")

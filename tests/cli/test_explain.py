@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from hashbench.reports.explain import orders
-from hashbench.reports.explain.scripts import EVALUATORS
 
 
 @pytest.fixture(scope="module")
@@ -130,18 +129,6 @@ def test_where_nothing_is_relevant_the_table_says_so(hashbench, own, tmp_path):
     assert "nan" not in text
 
 
-def test_scripts_are_listed_with_what_they_give_and_what_was_read_of_them(hashbench):
-    lines = hashbench("list", "scripts").stdout.splitlines()
-    assert [line.split()[0] for line in lines if not line.startswith(" ")] == [script.name for script in EVALUATORS]
-    assert max(map(len, lines)) <= 80
-    at = next(number for number, line in enumerate(lines) if line.startswith("hashnet "))
-    assert [line.strip() for line in (lines[at].removeprefix("hashnet"), *lines[at + 1 : at + 3])] == [
-        "AP, AP@k; on this machine: -here",
-        "thuml/HashNet, PyTorch",
-        "thuml/HashNet@85387b8 pytorch/src/test.py:31-53",
-    ]
-
-
 def test_scripts_that_this_machine_sorts_otherwise_have_their_own_line(hashbench, explained, own, monkeypatch):
     monkeypatch.setattr(orders, "numpy_here", orders.descending)  # as if NumPy's here
     rows = explained(*own, "--metric", "AP")
@@ -181,13 +168,6 @@ def test_a_value_without_a_metric_is_searched_in_metrics_and_database_orders(has
     assert {(row["script"], row["metric"]): row["value"] for row in by_class} == {
         key: row["value"] for key, row in alone.items()
     }
-
-
-def test_a_database_of_one_item_is_explained(explained, own, tmp_path):
-    rows = explained(*of_rows(own, slice(1), tmp_path), "--metric", "AP")
-    assert rows["dtsh", "AP"]["value"] == rows["dtsh", "AP"]["exact"]["mean"] == 1
-    assert rows["callmap", "AP"]["value"] == pytest.approx(1 / 2)  # three of six queries are of its class
-    assert ("calc-top-map", "AP") not in rows  # which loses the last item
 
 
 @pytest.mark.parametrize(

@@ -70,17 +70,6 @@ def test_zipped_files_score_alike_in_all_formats(folder, hashbench):
     assert re.fullmatch(r"AP,0\.541667,0\.127041,0\.\d+,0\.133328,,0\.388889,0\.694444,2,0", as_csv.splitlines()[1])
 
 
-def test_python_of_the_page_gives_the_scores_of_its_command():
-    scope = {}
-    exec(FIRST_PYTHON, scope)
-    evaluation = scope["found"]
-    # plum at 2, 3 or 4 after an irrelevant one, fig likewise: of three relevant, two in a tie of three
-    assert evaluation.summary["AP"].mean == pytest.approx(((1 / 2 + 2 / 3) + (1 / 2 + 2 / 4) + (1 / 3 + 2 / 4)) / 9)
-    assert evaluation.summary["AP"].low == pytest.approx((1 / 3 + 2 / 4) / 3)
-    assert evaluation.summary["AP"].high == pytest.approx((1 / 2 + 2 / 3) / 3)
-    assert evaluation.notes == []
-
-
 def test_the_provider_for_ir_measures_gives_means_and_without_ties_what_ir_measures_gives():
     ir_measures = pytest.importorskip("ir_measures")
     scope = {}

@@ -160,14 +160,6 @@ def test_no_settings_that_went_through_is_an_error(fits, hashbench, tmp_path):
     assert (tmp_path / "tuning" / "grid.toml").read_text() == text
 
 
-def test_items_without_relevant_ones_are_an_error(tiny_file, hashbench, tmp_path):
-    path = tiny_file(labels=np.arange(40))
-    done = hashbench("tune", "--method", "itq", "--bits", 4, "--dataset", path, "--output", tmp_path / "out")
-    assert done.exit_code == 1
-    both = "among the other held-out items or the items learned from: nothing is relevant."
-    assert f"failed. AP has no value for held-out queries {both}" in done.stderr
-
-
 def test_balls_that_are_empty_among_the_held_out_items_are_a_failure(digits_data, hashbench, tmp_path):
     command = ("tune", "--method", "lsh", "--bits", 32, "--metric", "P@r1:skip", "--output", tmp_path / "out")
     done = hashbench(*command)

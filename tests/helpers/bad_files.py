@@ -19,24 +19,18 @@ def lay_out(folder, studies, results):
         "none": codes[:0],
         "threes": np.where(codes, 3, 0),
         "mixed": np.where(codes, 1, -1) * (np.arange(8) > 0),
-        "nan": np.where(codes, np.nan, 1.0),
         "signs-nan": np.where(np.arange(48).reshape(6, 8) == 28, np.nan, np.where(codes, 1, -1)),
-        "inf": np.where(codes, np.inf, -1.0),
-        "complex": codes.astype(complex),
         "words": codes.astype(str),
         "masks": np.where(codes, 255, 0).astype(np.uint8),
         "labels": np.arange(6) % 2,
-        "float-labels": np.arange(6) / 2,
         "word-labels": np.array(list("aabbcc")),
         "blank-labels": np.array(["c3 "] * 6),
         "other-labels": np.array(["c1", "c3"] * 3),
         "latin-labels": np.char.encode(list("aabbcß"), "latin1"),
         "small-hashes": np.arange(2, 8),
         "huge-labels": np.array([2**63, 1, 2, 3, 4, 5], dtype=np.uint64),
-        "short-labels": np.arange(5) % 2,
         "hot": np.eye(6, dtype=np.uint8),
         "hot-4": np.eye(6, 4, dtype=np.uint8),
-        "turned": codes.T,
         "hot-twos": 2 * np.eye(6, dtype=np.uint8),
         "hexes": np.array([["0f"]] * 6),
         "coarse": np.zeros(6, dtype=int),
@@ -57,7 +51,6 @@ def lay_out(folder, studies, results):
         "X-huge": np.full((40, 4), 1e200),
         "X-flat": rng.normal(size=40),
         "X-turned": rng.normal(size=(4, 40)),
-        "X-words": np.full((40, 4), "a"),
         "y": np.arange(40) % 4,
         "word-y": np.array(list("abcd" * 10)),
         "rows-40": np.arange(5) * 10,
@@ -72,16 +65,13 @@ def lay_out(folder, studies, results):
     }
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
-    np.save(folder / "objects.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
     np.save(folder / "object-labels.npy", np.array(list("aabbcc"), dtype=object), allow_pickle=True)
-    np.savez(folder / "object-labels.npz", y=np.array(list("aabbcc"), dtype=object))
     np.savez(folder / "two.npz", a=codes, b=codes)
     np.savez(folder / "grid_8_0.npz", query=codes, database=codes)
     np.tile(np.array([1, 99], np.int32), (6, 1)).tofile(folder / "far.ivecs")
     whole = (folder / "codes.npy").read_bytes()
     (folder / "cut.npy").write_bytes(whole[:-5])
     (folder / "text.npy").write_text("hello")
-    (folder / "empty.npy").touch()
     (folder / "archive.npy").write_bytes((folder / "two.npz").read_bytes())
     eye = sp.csr_array(np.eye(6, dtype=np.int8))
     for name, change in {
@@ -93,25 +83,17 @@ def lay_out(folder, studies, results):
         np.savez(folder / f"csr-{name}.npz", format=b"csr", shape=(6, 6), **parts)
     for number, text in enumerate(studies):
         (folder / f"study-{number}.toml").write_text(text)
-    (folder / "misspelt.toml").write_text('bits = 8\nmethods = ["itq", "lsh"]\n[params]\nn_itr = 5\n')
     (folder / "cell.csv").write_text("a,b\n" + "1,2\n" * 20 + "1.2.3,4\n" + "1,2\n" * 20)
     (folder / "rows.csv").write_text("0\n3\n")
     (folder / "nameless.csv").write_text("a\nb\na\nb\na\nb\n")
     (folder / "nameless-40.csv").write_text("a\nb\n" * 20)
-    (folder / "nameless-pair.csv").write_text("img0,a\nimg1,b\nimg2,a\nimg3,b\nimg4,a\nimg5,b\n")
-    (folder / "zeros.csv").write_text("hash\n0012\n0013\n")
     (folder / "named-hashes.csv").write_text("id,hash\na,00\nb,01\nc,ff\n")
     (folder / "twice-named.csv").write_text("id,hash\na,00\nb,01\na,ff\n")
     (folder / "pairs.csv").write_text("first,second,same\na,b,1\na,c,0\n")
     (folder / "pairs-both.csv").write_text("first,second,same\na,b,1\nb,a,0\n")
-    (folder / "pairs-none.csv").write_text("first,second,same\n")
     (folder / "pairs-maybe.csv").write_text("first,second,same\na,b,maybe\n")
-    (folder / "label-gap.csv").write_text("label,file\na,1\nb,2\n,3\na,4\nb,5\na,6\n")
-    (folder / "bit-gap.csv").write_text("a,b,c,d,e,f,g,h\n" + "1,0,0,1,1,0,1,0\n,0,1,1,0,0,1,0\n" * 3)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
-    (folder / "head.csv").write_text("label\n")
     (folder / "gaps.csv").write_text("label\n" + 20 * "a\nNA\n")
-    (folder / "empty.csv").touch()
     (folder / "latin.csv").write_bytes("label\ncafé\n".encode("latin-1"))
     for name in ("tabs.tsv", "pickle.pkl"):
         (folder / name).write_bytes(b"a")
@@ -119,7 +101,6 @@ def lay_out(folder, studies, results):
     (folder / "run.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2 1 r\n")
     (folder / "run-up.txt").write_text("q Q0 a 1 0 r\nq Q0 b 2 1 r\n")
     (folder / "qrels.txt").write_text("q 0 a 1\n")
-    (folder / "qrels-half.txt").write_text("q 0 a 0.5\n")
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
     for name in ("grid", "rows", "no-grid", "pipes"):
         (folder / f"tuning-{name}").mkdir()

@@ -1,5 +1,3 @@
-import re
-
 import pytest
 from helpers.paths import built_in_datasets
 
@@ -46,14 +44,6 @@ def test_a_dataset_prepared_by_another_version_is_missing(put):
     assert prepared == ["cifar10-s1"]
     assert missing["cifar10-s1:gist"] == "hashbench prepare cifar10-s1 --features gist (made by another version)"
     assert missing["tmc2007"] == "hashbench prepare tmc2007 (made by another version)"
-
-
-def test_missing_datasets_are_listed_with_a_valid_command(hashbench):
-    listed = hashbench("list", "missing").stdout.splitlines()
-    assert {line.split()[0] for line in listed} == set(preparation.find_prepared()[1])
-    for line in listed:
-        name, command = re.match(r"(\S+) +hashbench (prepare \S+) \(needs .+\)$", line).groups()
-        assert command == f"prepare {name}"
 
 
 def test_grid_runs_on_available_datasets_and_downloads_nothing(hashbench, digits_data, put, tmp_path, monkeypatch):

@@ -63,15 +63,6 @@ def test_a_kept_model_is_reused_and_a_missing_or_damaged_one_is_fitted_again(has
     assert model.read_bytes() == whole
 
 
-def test_info_prints_the_provenance_of_a_model(hashbench, model, digits):
-    lines = hashbench("info", model).stdout.splitlines()
-    assert re.fullmatch(r"model: +12 bits, kept by hashbench \d.*", lines[0])
-    assert " ".join(line.split(":")[0] for line in lines) == "model method parameters seed dataset libraries"
-    assert lines[1].endswith(" itq, version 1")
-    assert lines[4].endswith(f" digits (pixels), content {digits.fingerprint}")
-    assert "numpy " in lines[5]
-
-
 def test_a_model_is_removed_with_its_codes_but_not_when_they_are_encoded_again(hashbench, tiny_file, data):
     command = ("encode", "--method", "lsh", "--bits", 2, "--dataset")
     first = tiny_file()

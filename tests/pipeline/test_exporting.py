@@ -185,13 +185,6 @@ def test_models_and_options_that_a_target_cannot_take_are_refused(name, target, 
     assert not (tmp_path / "out").exists()
 
 
-def test_codes_take_no_options_of_models(codes_file, tmp_path):
-    with pytest.raises(HashbenchError, match="--precision has no effect on codes"):
-        export(codes_file[0], "npy", tmp_path / "c.npy", precision="float32")
-    with pytest.raises(HashbenchError, match=r"holds codes, got --to onnx\. Expected one of faiss, hex"):
-        export(codes_file[0], "onnx", tmp_path / "c.npy")
-
-
 def test_a_library_that_is_missing_is_named(codes_file, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(HashbenchError, match=r"writing for faiss needs faiss-cpu, .* pip install faiss-cpu"):

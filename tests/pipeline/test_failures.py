@@ -72,14 +72,6 @@ def test_any_exception_of_a_method_fails_only_its_job(hashbench, plugin, data, t
 
 
 @pytest.mark.usefixtures("digits_data")
-def test_a_single_job_that_fails_is_one_sentence(hashbench, plugin, tmp_path):
-    plugin("mine", METHOD.format(what="exits", override=EXIT))
-    result = hashbench("run", "--method", "mine", "--bits", 8, "--results", tmp_path / "results")
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    assert result.stderr.startswith("Error: method 'mine' failed with SystemExit: 0; hashbench check method mine may")
-
-
-@pytest.mark.usefixtures("digits_data")
 def test_a_dataset_that_cannot_be_loaded_fails_only_its_jobs(hashbench, tiny_file, tmp_path, plugin):
     adapter = "from hashbench.adapter import DatasetAdapter\nclass Mine(DatasetAdapter):\n    name = 'mine'\n"
     plugin("mine", f"{adapter}    summary = ''\n    def prepare(self):\n        raise SystemExit(0)\n", "datasets")
@@ -183,14 +175,6 @@ def test_plugins_that_print_and_leave_the_folder_change_no_output(hashbench, mov
     assert {path.name for path in empty_folder.iterdir()} == {"data", "results"}
     assert [*(empty_folder / "data").glob("codes/*/mine*.h5")]
     assert not [*movers.iterdir()]
-
-
-@pytest.mark.usefixtures("movers")
-@pytest.mark.parametrize("kind", ["method", "dataset", "metric"])
-def test_a_check_prints_its_own_lines_on_standard_output(hashbench, kind):
-    done = hashbench("check", kind, {"method": "mine", "dataset": "minedata", "metric": "Mine"}[kind])
-    assert {line.split()[0] for line in done.stdout.splitlines()} <= {"ok", "FAIL"}
-    assert "module" in done.stderr.splitlines()
 
 
 @pytest.mark.usefixtures("digits_data")

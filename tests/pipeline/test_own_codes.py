@@ -516,6 +516,13 @@ def test_superclasses_make_a_second_level(save, codes):
     assert read_own(**codes, **files).problem.evaluate(["NDCG", "AP"]).summary == expected.summary
 
 
+def test_junk_may_have_several_labels(save, codes):
+    labels = {"query_labels": save("ql.npy", CLASSES[0]), "database_labels": save("dl.npy", CLASSES[1])}
+    for junk in ([1], [0, 2]):
+        expected = evaluate(QUERY, DATABASE, CLASSES, ["AP"], junk_label=junk).summary
+        assert read_own(**codes, **labels, junk_label=(*map(str, junk),)).problem.evaluate(["AP"]).summary == expected
+
+
 DIFFER = "have different ids of the same items, first in row"
 
 

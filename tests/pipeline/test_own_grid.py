@@ -78,25 +78,18 @@ def test_a_seed_without_files_at_one_length_is_named(evaluate, empty_folder):
     assert "8 bits: there is no file of seed 3, which other lengths have." in evaluate(*BOTH, *SAVED).stderr
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
-def test_scores_of_all_are_printed_in_every_format(evaluate, form):
+def test_scores_of_all_are_printed(evaluate):
     write()
-    texts = {}
+    expected = {}
     for n_bits, seed in PLACES:
         name = f"codes_{n_bits}_{seed}.npz"
-        one = scores_in(evaluate(f"{name}:query", f"{name}:database", "--format", "json").stdout)
-        texts[n_bits, seed] = one
-    printed = evaluate(*BOTH, *SAVED, "--format", form).stdout
-    if form == "json":
-        assert {(each["n_bits"], each["seed"]): each["scores"] for each in json.loads(printed)} == texts
-    elif form == "csv":
-        rows = list(csv.DictReader(io.StringIO(printed)))
-        means = {(int(row["n_bits"]), int(row["seed"]), row["metric"]): float(row["mean"]) for row in rows}
-        assert means == {
-            (*place, metric): round(values["mean"], 6) for place, one in texts.items() for metric, values in one.items()
-        }
-    else:
-        assert all(f"{one['P@5']['mean']:.4f} " in printed for one in texts.values())
+        expected[n_bits, seed] = scores_in(evaluate(f"{name}:query", f"{name}:database", "--format", "json").stdout)
+    printed = {form: evaluate(*BOTH, *SAVED, "--format", form).stdout for form in ("json", "csv", "table")}
+    scores = json.loads(printed["json"])
+    assert {(each["n_bits"], each["seed"]): each["scores"] for each in scores} == expected
+    for row in csv.DictReader(io.StringIO(printed["csv"])):
+        mean = expected[int(row["n_bits"]), int(row["seed"])][row["metric"]]["mean"]
+        assert (float(row["mean"]), f"{mean:.4f} " in printed["table"]) == (round(mean, 6), True)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +110,14 @@ def test_a_failure_in_one_file_is_named_and_nothing_is_saved(evaluate, empty_fol
     assert result.stderr.splitlines()[-1].startswith("Error: codes_12_3.npz: ")
     assert words in result.stderr.splitlines()[-1]
     assert sorted([*empty_folder.rglob("*"), *data.rglob("*")]) == before
+
+
+def test_brackets_beside_braces_are_part_of_the_name(evaluate, empty_folder):
+    (empty_folder / "[a]").mkdir()
+    write("[a]/codes_{bits}_{seed}.npz")
+    result = evaluate(*(f"[a]/{name}" for name in BOTH), *SAVED)
+    assert result.exit_code == 0, result.stderr
+    assert saved_rows(empty_folder).count("\n") == 1 + 2 * len(PLACES)
 
 
 def test_a_file_whose_own_name_has_braces_is_one_file(evaluate, empty_folder):

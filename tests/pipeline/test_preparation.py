@@ -250,11 +250,6 @@ def test_check_takes_the_options_of_a_dataset(hashbench, toy, source):
     assert hashbench("check", "method", "lsh", "--source", source).exit_code == 2
 
 
-def test_progress_of_preparing_reaches_a_grid(toy):
-    load_dataset("toy", print)
-    assert toy[0].on_progress is print
-
-
 def test_the_device_is_not_remembered(toy):
     prepare("toy", Options(device="cpu"))
     assert not prepare("toy", Options(device="auto"))[2]

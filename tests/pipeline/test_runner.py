@@ -189,14 +189,6 @@ def test_parameters_have_their_own_codes_and_rows(hashbench, results, fits):
     assert fits == {"ITQ": 3}
 
 
-def test_queries_without_relevant_items_are_counted(hashbench, results, tiny_file):
-    labels = np.where(np.arange(40) < 3, 9, np.arange(40) % 4)  # no other item is like the first three queries
-    path = tiny_file(labels=labels)
-    hashbench("run", "--method", "lsh", "--bits", 4, "--dataset", path, "--metric", "AP", "--results", results)
-    (row,) = rows_in(results / "tiny")
-    assert (row["n_queries"], row["n_undefined"]) == ("8", "3")
-
-
 # ---------------------------------------------------------------- changed and damaged files
 
 

@@ -18,6 +18,7 @@ def test_a_run_reranks_by_the_features_and_the_true_distance_of_the_dataset(
 ):
     changes = {"rule_params": {"true_distance": true_distance}} if true_distance != "euclidean" else {}
     dataset = tiny(**changes)
+    assert (dataset.fingerprint == tiny().fingerprint) == (true_distance == "euclidean")
     command = ["run", "--method", "lsh", "--bits", 2, "--dataset", tiny_file(**changes), "--metric", NAME]
     first = hashbench(*command, "--results", tmp_path / "results")
     assert first.exit_code == 0, first.stderr

@@ -32,6 +32,7 @@ from hashbench.pipeline.tuning import (
     failure_of,
     grid_text,
     is_at_edge,
+    lines_of,
     next_points,
 )
 from hashbench.store.hdf5 import write_dataset
@@ -142,6 +143,19 @@ def test_values_beyond_all_tried_ones_go_before_steps_inside():
     assert steep.at_edge((1, 1)) == ()
 
 
+def test_words_have_no_edge_and_a_default_that_is_not_listed_has_its_place():
+    study = Study(
+        methods=(("csq", {}),),
+        n_bits=(8,),
+        params={"csq:learning_rate": Sweep((1.0, 0.1)), "csq:targets": Sweep(("hadamard", "bernoulli"))},
+    )
+    (of_csq,) = lines_of(study)
+    assert of_csq.values == {"learning_rate": [0.1, 0.3, 1.0], "targets": ["auto", "hadamard", "bernoulli"]}
+    assert of_csq.start == (1, 0)
+    of_csq.scores |= dict.fromkeys([(1, 0), (2, 2)], 0.5)
+    assert of_csq.at_edge((2, 2)) == ("learning_rate",)
+
+
 def test_what_is_left_is_covered_evenly():
     flat = line({key: range(10) for key in "abc"}, a=0, b=0, c=0)
     tried = walk(flat, lambda a, b, c: 0.5, 34)[4:]
@@ -192,7 +206,6 @@ def test_methods_that_draw_nothing_are_tried_on_the_split_of_each_seed(seeds):
         (0.0, [0.0, 0.1], False),
         (True, [True, False], False),
         (1, [1], False),
-        ("hadamard", ["auto", "hadamard"], False),
     ],
 )
 def test_an_edge_is_the_least_or_the_greatest_number(value, tried, is_edge):
@@ -304,21 +317,11 @@ def test_only_listed_values_are_tried_each_once_beside_the_default():
 @pytest.mark.usefixtures("digits_data")
 def test_values_of_parameters_fix_them_and_lists_are_tried(digits):
     params = {"epochs": 2, "itq:n_iter": Sweep((5, 20)), "dpsh:eta": 3.0, "dpsh:weight_decay": 5e-4}
-    trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8,), params=params), 9)
-    assert {trial.params.get("epochs") for trial in trials if trial.method == "itq"} == {None}
-    assert {trial.params.get("epochs") for trial in trials if trial.method == "dpsh"} == {2}
-    del params["epochs"]
     trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8, 16), params=params), 10)
-    tried = Counter((trial.method, canonical_json(trial.params)) for trial in trials)
-    of_dpsh = [
-        f'{{"eta": 3.0{rate}}}'
-        for rate in (
-            "",
-            *(f', "learning_rate": {one}' for one in method_card("dpsh").tunable["learning_rate"] if one != 0.3),
-        )
-    ]
-    of_itq = ["{}", '{"n_iter": 20}', '{"n_iter": 5}']
-    assert tried == {("dpsh", text): 2 for text in of_dpsh} | {("itq", text): 2 for text in of_itq}
+    rates = ({} if rate == 0.3 else {"learning_rate": rate} for rate in method_card("dpsh").tunable["learning_rate"])
+    expected = [("dpsh", canonical_json({"epochs": 2, "eta": 3.0} | rate)) for rate in rates]
+    expected += [("itq", text) for text in ("{}", '{"n_iter": 20}', '{"n_iter": 5}')]  # itq has no epochs
+    assert Counter((trial.method, canonical_json(trial.params)) for trial in trials) == dict.fromkeys(expected, 2)
     assert {Path(trial.dataset).stem for trial in trials} == {f"digits-held-out-{digits.fingerprint}-s0"}
     with pytest.raises(HashbenchError, match="takes no preset"):
         plan(Study(methods=(("dsh", {}),), n_bits=(8,), params={"preset": "paper"}), 9)

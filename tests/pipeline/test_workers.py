@@ -52,13 +52,6 @@ def test_a_dataset_that_cannot_be_prepared_fails_its_own_jobs(tmp_path, monkeypa
     assert all(outcome.rows for outcome in outcomes if outcome.job in jobs[2:])
 
 
-@pytest.mark.parametrize("n_jobs", [0, -2])
-def test_an_invalid_number_of_jobs_is_refused(n_jobs):
-    jobs = grid(["digits"], ["lsh"], [4, 8], [0], {})
-    with pytest.raises(HashbenchError, match=rf"n_jobs is {n_jobs}, expected a whole number from 1, or -1"):
-        next(run_all(jobs, Demands(["AP"]), n_jobs=n_jobs))
-
-
 def test_a_cluster_without_dask_is_refused(monkeypatch):
     jobs = grid(["digits"], ["lsh"], [4], [0], {})
     monkeypatch.setitem(sys.modules, "distributed", None)
