@@ -230,11 +230,11 @@ def _compare_pairs(other: str, own: dict[str, Any], pairs: Path, rates: tuple[fl
     own = {**own, "query_codes": own["query_codes"] or own["database_codes"]}
     files = OwnFiles(**own, needs_relevance=False)
     others = other_files(files, other)
-    found = [count_pairs_file(one, pairs, held_out=False) for one in (files, others)]
-    for note in found[0].notes:
+    found, of_others = (count_pairs_file(one, pairs, held_out=False) for one in (files, others))
+    for note in found.notes:
         click.echo(note, err=True)
     names = Path(files.database_codes).name, Path(others.database_codes).name
-    echo(console.pair_records(compare_pairs(*found, rates), names, found[0].units).to_text(form))
+    echo(console.pair_records(compare_pairs(found, of_others, rates), names, found.units).to_text(form))
 
 
 def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any], *, is_asked: bool) -> "TwoCodes":

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _SHOWN_BITS = 3  # that differ most
 _MEAN, _RANGE = "mean {mean:score} | tie_sd {tie_sd:.5f}", "low {low:score} | high {high:score}"  # columns
+_NOWHERE: Mapping[str, object] = {}
 _ENDS = "interval_low", "interval_high"
 _INTERVAL = "from {interval_low:score} | to {interval_high:score}"
 _ABOUT_INTERVAL = "from, to: the 95 % interval of the mean for other queries like these, if they are independent."
@@ -112,7 +113,7 @@ def several_records(evaluations: Sequence[tuple[int, int, "Evaluation"]]) -> Rec
         [{"bits": n_bits, "seed": seed} | _wide_row(of) for n_bits, seed, of in evaluations],
     )
     content = [{"n_bits": n_bits, "seed": seed, "scores": _by_name(of)} for n_bits, seed, of in evaluations]
-    rows = [row for n_bits, seed, of in evaluations for row in _long_rows(of, n_bits=n_bits, seed=seed)]
+    rows = [row for n_bits, seed, of in evaluations for row in _long_rows(of, place={"n_bits": n_bits, "seed": seed})]
     return Records([table, shuffle_and_worst_case()[0]], content, rows, decimals=6)
 
 
@@ -193,7 +194,7 @@ def two_records(
 ) -> Records:
     """Return the scores of two of the same, under names with some titles, and which is better in each metric."""
     places = [dict(zip(titles, names, strict=True)) for names, _ in scored]
-    rows = [row for place, (_, of) in zip(places, scored, strict=True) for row in _long_rows(of, **place)]
+    rows = [row for place, (_, of) in zip(places, scored, strict=True) for row in _long_rows(of, place=place)]
     evaluation = scored[0][1]
     notes = [f"{_scored_queries(evaluation)}; mean over all orders of tied items.", *shuffle_and_worst_case(ordered)]
     notes += [*([about] if about else []), *_without_relevant(evaluation)]
@@ -225,7 +226,9 @@ def _by_name(evaluation: "Evaluation", with_interval: bool = False) -> dict[str,
     }
 
 
-def _long_rows(evaluation: "Evaluation", with_interval: bool = False, **place: object) -> list[dict[str, Any]]:
+def _long_rows(
+    evaluation: "Evaluation", with_interval: bool = False, place: Mapping[str, object] = _NOWHERE
+) -> list[dict[str, Any]]:
     """Return a row per metric."""
     return [{**place, "metric": name, **values} for name, values in _by_name(evaluation, with_interval).items()]
 

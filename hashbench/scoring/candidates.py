@@ -57,12 +57,12 @@ class CandidateCount(NamedTuple):
 
 def count_candidates(
     ranking: Ranking, k: int, wanted_recall: Sequence[float], on_progress: Progress = silent
-) -> list[tuple[int, ...]]:
+) -> list[list[int]]:
     """Find the numbers of a `CandidateCount` for each wanted recall; see `Problem.candidates`."""
     refuse_fractions(ranking.levels, f"R@{k}")  # before loops are compiled
     steps = _Steps.of(_histograms(ranking, on_progress), k)
     curves = [*steps.recalls, *steps.interval_ends]
-    return [tuple(steps.fewest(recall, k, wanted) for recall in curves) for wanted in wanted_recall]
+    return [[steps.fewest(recall, k, wanted) for recall in curves] for wanted in wanted_recall]
 
 
 def _histograms(ranking: Ranking, on_progress: Progress) -> Iterator[tuple[TieHistogram, IntArray]]:
@@ -117,9 +117,9 @@ class _Steps(NamedTuple):
             queries.append([n_relevant, weights * (n_relevant > 0)])
             n_rows += len(n_relevant)
             n_database = max(n_database, int(histogram.n_database.max(initial=0)))
-        steps = cls(
-            *(np.concatenate(column) for rows in (groups, queries) for column in zip(*rows, strict=True)), n_database
-        )
+        before, size, n_rel, query = (np.concatenate(column) for column in zip(*groups, strict=True))
+        n_relevant, n_alike = (np.concatenate(column) for column in zip(*queries, strict=True))
+        steps = cls(before, size, n_rel, query, n_relevant, n_alike, n_database)
         if not steps.n_alike.any():
             raise HashbenchError("no query has a relevant item, so no number of candidates has a recall.")
         return steps

@@ -283,10 +283,10 @@ class Problem:
         """Return a problem of outputs, (n, n_bits), ranked by ``cosine`` or ``dot``, or of counts by ``jaccard``."""
         about = []
         if distance == "jaccard":
-            by_outputs: JaccardDistance | CosineDistance = JaccardDistance(query, database)
-            if not by_outputs.are_bits:
+            by_outputs: JaccardDistance | CosineDistance = (of_sets := JaccardDistance(query, database))
+            if not of_sets.are_bits:
                 about.append(
-                    f"Codes are read as {by_outputs.query.shape[1]:,} counts each. If they are packed bits, give their "
+                    f"Codes are read as {of_sets.query.shape[1]:,} counts each. If they are packed bits, give their "
                     "number (--bits, in Python n_bits)."
                 )
         else:
@@ -506,8 +506,8 @@ class Problem:
         names = [f"R@{n_candidates}{form}" for n_candidates, *_ in counts]
         evaluation = self.evaluate(names, on_progress=on_progress)
         found = [
-            CandidateCount(wanted, *numbers, evaluation[name])
-            for wanted, numbers, name in zip(wanted_recall, counts, names, strict=True)
+            CandidateCount(wanted, number, fewest, most, low, high, evaluation[name])
+            for wanted, (number, fewest, most, low, high), name in zip(wanted_recall, counts, names, strict=True)
         ]
         return found, evaluation
 

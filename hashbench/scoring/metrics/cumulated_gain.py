@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hashbench._typing import FloatArray
+from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores, Slopes, register_metric
@@ -116,15 +116,15 @@ def _sums_above(histogram: TieHistogram, k: int) -> Sums:
     pairs = np.maximum(n_rel - 1, 0) * gain / (n_items * np.maximum(n_items - 1, 1))
     mean = (n_rel * gain_before + gain) / n_items * harmonic + pairs * (size - (before + 1) * harmonic)
 
-    def in_order(order: slice, first: FloatArray) -> FloatArray:
+    def in_order(order: slice, first: IntArray) -> FloatArray:
         """Sum where relevant items follow each other in an order of levels, the first at rank ``first`` + 1."""
         total, ahead = np.zeros(size.shape), gain_before.copy()
         for level, count in zip(histogram.levels[order], histogram.counts.swapaxes(0, 1)[order], strict=True):
-            total += count * level + (ahead - level * first) * harmonic_range(first.astype(np.int64), count)
+            total += count * level + (ahead - level * first) * harmonic_range(first, count)
             first, ahead = first + count, ahead + level * count
         return total
 
     low = in_order(slice(1, None), before + histogram.counts[:, 0])
     high = in_order(slice(None, 0, -1), before)
-    sums = sum_groups(np.stack([mean, low, high]) * is_above)
-    return Sums(*sums, np.full(len(size), np.nan))
+    mean, low, high = sum_groups(np.stack([mean, low, high]) * is_above)
+    return Sums(mean, low, high, np.full(len(size), np.nan))
