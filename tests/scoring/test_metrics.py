@@ -279,6 +279,7 @@ def test_the_deviation_of_ap_over_those_retrieved_adds_up_over_their_number(size
         (1, 31, 0),
         (40, 500, 7),
         (40, 2, 0),
+        (1000, 31, 0),
         (4000, 31, 7),
         (4000, 500, 0),
         (10**5, 2, 7),

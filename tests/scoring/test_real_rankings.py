@@ -186,7 +186,7 @@ def test_the_deviation_is_that_of_queries_that_differ_in_outputs_though_not_in_c
 
 
 def test_outputs_that_differ_from_the_codes_get_a_note_and_those_of_other_codes_are_refused():
-    outputs, codes, labels = drawn(7)
+    outputs, codes, labels = drawn(9)
     flat, n_signs = np.flatnonzero(outputs), np.count_nonzero(outputs)
     for n_wrong, is_refused in ((0, False), (1, False), (n_signs // 4, False), (n_signs // 4 + 1, True)):
         other = (outputs > 0).ravel()
