@@ -248,7 +248,12 @@ def metrics():
 
 def scores_of(names):
     _, _, evaluation = scored()
-    return {name: [*evaluation[name][:-1], *map(np.nanmean, evaluation.scores[name])] for name in names}
+
+    def mean(part):
+        """Return the mean of the queries that have a number; NaN if none has."""
+        return float(part[~np.isnan(part)].mean()) if not np.isnan(part).all() else np.nan
+
+    return {name: [*evaluation[name][:-1], *map(mean, evaluation.scores[name])] for name in names}
 
 
 def matches():

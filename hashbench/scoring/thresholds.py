@@ -328,6 +328,11 @@ class PairDifference(NamedTuple):
         The first less the second.
     low, high : float
         95 % interval of ``value`` for other items or classes like these, whose pairs depend on each other.
+
+    Examples
+    --------
+    >>> PairDifference("uAP", 0.9, 0.8, 0.1, 0.05, 0.15).is_shown
+    True
     """
 
     statistic: str

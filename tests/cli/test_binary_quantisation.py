@@ -36,7 +36,7 @@ def test_the_commands_run_and_recall_is_that_of_exact_re_ranking(hashbench):
         done = hashbench(*command, *([] if command[0] == "prepare" else ["--format", "json"]))
         assert done.exit_code == 0, done.stderr
         scores[" ".join(command)] = done.stdout
-    prepared, plain, reranked, counts, *_, asymmetric = scores.values()
+    prepared, plain, reranked, counts, *_, asymmetric, _, truncated = scores.values()
     assert "level 1 for the 10 nearest by cosine distance" in prepared
     (plain,), (reranked,) = (
         [
@@ -67,6 +67,7 @@ def test_the_commands_run_and_recall_is_that_of_exact_re_ranking(hashbench):
     first = (queries @ np.where(items > 0, 1, -1).T).argsort(axis=1)[:, -10:]
     recall = (first[:, :, None] == neighbours[:, None]).any(axis=2).mean()
     assert json.loads(asymmetric)["R@10"]["mean"] == pytest.approx(recall, abs=1e-12)
+    assert json.loads(truncated)[0]["scores"]["R@100"]["mean"] < plain["R@100"][0]
 
 
 @pytest.mark.usefixtures("page_files")

@@ -40,7 +40,7 @@ GRID = [
     1,
 ]
 CALLS = {
-    "evaluate": [[*CODES, *LABELS, "--metric", "AP"]],
+    "evaluate": [[*CODES, *LABELS, "--metric", "AP", "--interval"]],
     "save": [
         ["m", *CODES, *LABELS, "--dataset", "mine", "--metric", "AP"],
         ["m", *EACH, *LABELS, "--dataset", "mine", "--metric", "AP"],

@@ -238,7 +238,7 @@ def test_the_mean_over_a_large_tie_is_that_of_the_hypergeometric_distribution(m,
         ({"vectors": query_vectors}, "vectors must be .*, got a ndarray"),
         (
             {"vectors": VECTORS, "distance": "cosine"},
-            "vectors re-rank codes, and distance='cosine' ranks by real-valued outputs; leave one",
+            "vectors re-rank codes that are ranked by Hamming distance, got distance='cosine'; leave one",
         ),
         ({"distance": "cosine"}, "re-ranks the nearest items by Hamming distance, which runs and rankings by"),
     ],
