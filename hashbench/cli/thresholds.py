@@ -1,7 +1,8 @@
 """The command that counts matches at each radius: thresholds."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from hashbench.cli.outputs import (
 )
 
 if TYPE_CHECKING:
+    from hashbench._typing import ByteArray, IntArray
     from hashbench.reports.formatting import Records
     from hashbench.scoring.thresholds import Match, Thresholds
 
@@ -52,7 +54,7 @@ _MORE = 3  # radii shown beyond those that were asked for
     option(
         "--pairs",
         type=options.FILE,
-        help="Table of labelled pairs instead of labels: two ids, and 1 if they are the same or else 0. Ids are in "
+        help="Table of labelled pairs instead of labels: two ids, and 1 or same, 0 or different. Ids are in "
         "the column or array id of the files of codes; without, they are row numbers from 0. The second is in "
         "--database-codes, and so is the first if --query-codes are not given.",
     ),
@@ -77,6 +79,11 @@ _MORE = 3  # radii shown beyond those that were asked for
         type=FigurePath(or_numbers=True),
         help="CSV file of all radii (- for stdout), or a figure of them: .svg, .png or .pdf.",
     ),
+    option(
+        "--false-pairs",
+        type=options.OUTPUT,
+        help="CSV file of the false matches at the last radius asked for, or that of the best F1; - for stdout.",
+    ),
 )
 @cloup.constraint(inputs.ONLY_OWN, ["pairs"])
 @cloup.constraint(
@@ -96,6 +103,7 @@ def thresholds(
     corpus_size: int | None,
     form: str,
     output: Path | None,
+    false_pairs: Path | None,
     **own: Any,
 ) -> None:
     """Count what each Hamming radius matches: precision, recall, false positive rate and F1 over all pairs.
@@ -107,17 +115,22 @@ def thresholds(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import ProgressBar
     from hashbench.scoring.compilation import reporting_compilation
+    from hashbench.scoring.thresholds import count_labelled, find_false, find_labelled_false
 
     check_installed("scipy.stats", *(["pandas"] if output else []))
-    outputs, progress = {"--output": output}, ProgressBar()
+    outputs, progress = {"--output": output, "--false-pairs": false_pairs}, ProgressBar()
+    find: Callable[[int], IntArray]
     with progress, reporting_compilation(progress.update):
         if pairs is not None:
-            found = _count_labelled(own, pairs, outputs, held_out=held_out)
+            own |= {"query_codes": own["query_codes"] or own["database_codes"]}
+            *packed, n_bits, labelled = _read_labelled(own, pairs, outputs)
+            found = count_labelled(*packed, n_bits, labelled, held_out)
+            find = partial(find_labelled_false, *packed, labelled)
         else:
             counting = {"cluster": options.cluster(), "on_progress": progress.update}
             problem = inputs.read_problem(codes, own, dataset, outputs, **counting).problem
             loud = {} if problem.codes.is_whole else {"on_progress": progress.update}
-            found = problem.thresholds(held_out=held_out, **loud)
+            found, find = problem.thresholds(held_out=held_out, **loud), partial(find_false, problem.codes)
     for note in found.notes:
         click.echo(note, err=True)
     asked: dict[str, Match | None] = {"best F1": found.best_f1}
@@ -134,23 +147,39 @@ def thresholds(
         save_figure(output, draw_thresholds(found, codes.stem if codes else "codes", asked, fpr, precision))
     elif output is not None:
         write(output, found.to_frame().to_csv(index=False, lineterminator="\n"))
-    is_stdout_taken = output is not None and target_of(output) == STDOUT
+    if false_pairs is not None:
+        *_, match = (one for one in [found.best_f1, *asked.values()] if one is not None)
+        write(false_pairs, _false_text(find(match.radius), own))
+        click.echo(f"wrote {false_pairs}: the false matches of radius {match.radius}.", err=True)
+    is_stdout_taken = any(path is not None and target_of(path) == STDOUT for path in outputs.values())
     echo(_records(found, asked, reasons, corpus_size).to_text(form), err=is_stdout_taken)
 
 
-def _count_labelled(
-    own: dict[str, Any], pairs: Path, outputs: "Mapping[str, Path | None]", *, held_out: bool
-) -> "Thresholds":
-    from hashbench.pipeline.own_codes import OwnFiles, count_pairs_file
+def _read_labelled(
+    own: dict[str, Any], pairs: Path, outputs: "Mapping[str, Path | None]"
+) -> "tuple[ByteArray, ByteArray, int, IntArray]":
+    from hashbench.pipeline.own_codes import OwnFiles, read_labelled
     from hashbench.sources.array_files import find_shards
 
     if own["database_codes"] is None:
         raise click.UsageError("--pairs needs --database-codes, the codes of the items.")
-    own = own | {"query_codes": own["query_codes"] or own["database_codes"]}
     if find_shards(own["database_codes"]):
         raise click.UsageError("--pairs needs codes in one file each; give the database as one.")
     refuse_outputs(outputs, [pairs, *inputs.files_of(own, None)])
-    return count_pairs_file(OwnFiles(**own, needs_relevance=False), pairs, held_out=held_out)
+    return read_labelled(OwnFiles(**own, needs_relevance=False), pairs)
+
+
+def _false_text(found: "IntArray", own: Mapping[str, Any]) -> str:
+    """Lay out false matches as CSV, by the ids that files of codes have, or by row numbers from 0."""
+    from hashbench.reports.formatting import sheet_text
+    from hashbench.sources.pair_files import names_of
+
+    names = [names_of(own[f"{role}_codes"]) for role in ("query", "database")]
+    rows = (
+        [query if names[0] is None else names[0][query], item if names[1] is None else names[1][item], distance]
+        for query, item, distance in found.tolist()
+    )
+    return sheet_text(("query", "item", "distance"), rows)
 
 
 def _records(

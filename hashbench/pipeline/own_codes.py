@@ -12,7 +12,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, ByteArray, FloatArray, Progress, silent
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench._validation import check_labelled, check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
@@ -33,7 +33,6 @@ from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.problem import Problem
 from hashbench.scoring.real_rankings import as_outputs, bits_or_counts
 from hashbench.scoring.reranking import Vectors
-from hashbench.scoring.thresholds import Thresholds, count_labelled
 from hashbench.sources.array_files import (
     ShardedArray,
     files_behind,
@@ -465,12 +464,11 @@ def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple
     return query, database, query.shape[-1] if query.ndim else 1
 
 
-def count_pairs_file(files: OwnFiles, path: Path, *, held_out: bool) -> Thresholds:
-    """Count the labelled pairs of a table, of ids in the files of codes or row numbers."""
+def read_labelled(files: OwnFiles, path: Path) -> tuple[ByteArray, ByteArray, int, IntArray]:
+    """Read packed codes, their length, and labelled pairs of ids in the files of codes or of row numbers."""
     query, database, n_bits = read_packed(files)
     specs = (files.query_codes, query), (files.database_codes, database)
-    pairs = read_pairs(path, [read_ids(spec, len(codes)) for spec, codes in specs])
-    return count_labelled(query, database, n_bits, pairs, held_out)
+    return query, database, n_bits, read_pairs(path, [read_ids(spec, len(codes)) for spec, codes in specs])
 
 
 def check_judge(dataset: Dataset, spec: str, counts: tuple[int, int], relevance: Affinity | None) -> None:

@@ -315,6 +315,29 @@ class Thresholds:
         return f"<Thresholds of {self.n_bits} bits; {pairs}, uAP {self.uap.mean:.4f}>"
 
 
+def find_false(codes: HammingRanking, radius: int) -> IntArray:
+    """Find the irrelevant pairs within a radius: rows of query and item, and their distance, (n_pairs, 3).
+
+    Of queries that are the items, each pair comes once.
+    """
+    relevance, database = codes.relevance, np.asarray(codes.database[:])
+    found = [np.empty((0, 3), dtype=np.int64)]
+    for queries in chunks(0, codes.n_queries, max(_MEMORY // (8 * max(database.size, 1)), 1)):
+        distance = np.bitwise_count(codes.query[queries, None] ^ database).sum(axis=2, dtype=np.int64)
+        is_false = (distance <= radius) & (relevance.block(queries, _ALL) == 0)
+        query, item = np.nonzero(is_false)
+        rows = np.column_stack([query + queries.start, item, distance[query, item]])
+        found.append(rows[rows[:, 0] < rows[:, 1]] if relevance.excludes_self else rows)
+    return np.concatenate(found)
+
+
+def find_labelled_false(query: ByteArray, database: ByteArray, pairs: IntArray, radius: int) -> IntArray:
+    """Find the labelled pairs, (n_pairs, 3), within a radius that are not the same, as `find_false`."""
+    distance = np.bitwise_count(query[pairs[:, 0]] ^ database[pairs[:, 1]]).sum(axis=1, dtype=np.int64)
+    is_false = (distance <= radius) & (pairs[:, 2] == 0)
+    return np.column_stack([pairs[is_false, :2], distance[is_false]])
+
+
 class PairDifference(NamedTuple):
     """How far two codes of the same items differ in what all pairs together say.
 

@@ -13,7 +13,7 @@ from hashbench.sources.formats import ID_KEYS
 from hashbench.sources.tables import TABLE_SUFFIXES, open_table
 from hashbench.store.inputs import check_file
 
-_SAME = {"1": 1, "true": 1, "0": 0, "false": 0}
+_SAME = dict.fromkeys(("1", "true", "yes", "same"), 1) | dict.fromkeys(("0", "false", "no", "different"), 0)
 
 
 def read_ids(spec: str, n_codes: int) -> tuple[dict[str, int], str]:
@@ -31,6 +31,13 @@ def read_ids(spec: str, n_codes: int) -> tuple[dict[str, int], str]:
             f"{counted(n_codes, 'code')}. Give each code its own id."
         )
     return rows, f"ids in {path}:{name}"
+
+
+def names_of(spec: str | None) -> list[str] | None:
+    """Return the id of each row of a file of codes; None if it has none, or there is no file."""
+    path = None if spec is None else split_spec(spec)[0]
+    name = None if path is None or not path.is_file() else _name_of_ids(path)
+    return None if path is None or name is None else _ids(path, name)
 
 
 def refuse_other_ids(arrays: Iterable[Sequence[str]]) -> None:
@@ -99,7 +106,7 @@ def read_pairs(path: Path, ids: Sequence[tuple[dict[str, int], str]]) -> IntArra
     if not columns[0]:
         raise HashbenchError(f"{path} has a header and no pairs. Give one pair per row.")
     rows_of = [*(known for known, _ in ids), {cell: _SAME.get(cell.lower(), -1) for cell in columns[2]}]
-    expected = [*(f"one of the {words}" for _, words in ids), "0 or 1"]
+    expected = [*(f"one of the {words}" for _, words in ids), "1 (true, yes, same) or 0 (false, no, different)"]
     for column, known, words in zip(columns, rows_of, expected, strict=True):
         for row, cell in enumerate(column):
             if known.get(cell, -1) < 0:

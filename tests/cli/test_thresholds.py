@@ -170,3 +170,26 @@ def test_labelled_pairs_name_items_by_their_ids(hashbench, tmp_path):
     by_row = [*labelled[:2], tmp_path / "codes.npy", *labelled[3:]]
     assert "best F1: radius 1, F1 1.0000, " in hashbench(*by_row).stdout
     assert "best F1: radius 1, " in hashbench(*by_row, "--query-codes", tmp_path / "codes.npy").stdout
+
+
+def test_false_matches_are_written_by_their_ids(hashbench, of_files, files, expected):
+    codes, labels = np.load(files / "codes.npy"), np.load(files / "labels.npy")
+    done = hashbench(*of_files, "--fpr", 0.01, "--false-pairs", "-")
+    radius = expected.at_fpr(0.01).radius
+    distance = (codes[:, None] != codes).sum(axis=2)
+    is_false = np.triu((distance <= radius) & (labels[:, None] != labels), 1)
+    rows = pd.read_csv(StringIO(done.stdout))
+    assert rows.values.tolist() == [[i, j, distance[i, j]] for i, j in np.argwhere(is_false)]
+    assert len(rows) == expected.at(radius).n_false > 0
+    hexes = [np.packbits(code).tobytes().hex() for code in codes]
+    (files / "hashes.csv").write_text("id,hash\n" + "".join(f"item-{i},{text}\n" for i, text in enumerate(hexes)))
+    words = {True: "same", False: "different"}
+    pairs = [(f"item-{i},item-{j}", words[bool(labels[i] == labels[j])]) for i in range(60) for j in range(i)]
+    (files / "pairs.csv").write_text("one,other,verdict\n" + "".join(f"{ids},{word}\n" for ids, word in pairs))
+    of_pairs = "thresholds", "--database-codes", files / "hashes.csv", "--pairs", files / "pairs.csv"
+    labelled = hashbench(*of_pairs, "--fpr", 0.01, "--false-pairs", files / "false.csv")
+    assert labelled.exit_code == 0, labelled.stderr
+    found = pd.read_csv(files / "false.csv")
+    assert {frozenset(row[:2]) for row in found.values.tolist()} == {
+        frozenset((f"item-{i}", f"item-{j}")) for i, j in np.argwhere(is_false)
+    }
