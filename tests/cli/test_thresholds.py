@@ -179,7 +179,7 @@ def test_false_matches_are_written_by_their_ids(hashbench, of_files, files, expe
     distance = (codes[:, None] != codes).sum(axis=2)
     is_false = np.triu((distance <= radius) & (labels[:, None] != labels), 1)
     rows = pd.read_csv(StringIO(done.stdout))
-    assert rows.values.tolist() == [[i, j, distance[i, j]] for i, j in np.argwhere(is_false)]
+    assert rows.to_numpy().tolist() == [[i, j, distance[i, j]] for i, j in np.argwhere(is_false)]
     assert len(rows) == expected.at(radius).n_false > 0
     hexes = [np.packbits(code).tobytes().hex() for code in codes]
     (files / "hashes.csv").write_text("id,hash\n" + "".join(f"item-{i},{text}\n" for i, text in enumerate(hexes)))
@@ -190,6 +190,6 @@ def test_false_matches_are_written_by_their_ids(hashbench, of_files, files, expe
     labelled = hashbench(*of_pairs, "--fpr", 0.01, "--false-pairs", files / "false.csv")
     assert labelled.exit_code == 0, labelled.stderr
     found = pd.read_csv(files / "false.csv")
-    assert {frozenset(row[:2]) for row in found.values.tolist()} == {
+    assert {frozenset(row[:2]) for row in found.to_numpy().tolist()} == {
         frozenset((f"item-{i}", f"item-{j}")) for i, j in np.argwhere(is_false)
     }
