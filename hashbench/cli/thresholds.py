@@ -59,6 +59,12 @@ _MORE = 3  # radii shown beyond those that were asked for
         "--database-codes, and so is the first if --query-codes are not given.",
     ),
     option(
+        "--background",
+        type=options.ARRAY,
+        help="Codes of other items, hardly any two of which are the same: false positive rates are those of all pairs "
+        "of them, which may be many more than the labelled ones.",
+    ),
+    option(
         "--held-out",
         is_flag=True,
         help="Choose radii on one half of the classes or items, and judge them on the other.",
@@ -99,6 +105,7 @@ def thresholds(
     fpr: tuple[float, ...],
     precision: tuple[float, ...],
     pairs: Path | None,
+    background: str | None,
     held_out: bool,
     corpus_size: int | None,
     form: str,
@@ -131,6 +138,7 @@ def thresholds(
             problem = inputs.read_problem(codes, own, dataset, outputs, **counting).problem
             loud = {} if problem.codes.is_whole else {"on_progress": progress.update}
             found, find = problem.thresholds(held_out=held_out, **loud), partial(find_false, problem.codes)
+        others = None if background is None else _count_background(own, background, found.n_bits)
     for note in found.notes:
         click.echo(note, err=True)
     asked: dict[str, Match | None] = {"best F1": found.best_f1}
@@ -139,8 +147,9 @@ def thresholds(
         name = f"precision {share:g}"
         asked[name], reasons[name] = found.at_precision(share), found.why_no_precision(share)
     for share in fpr:
-        name = f"false positive rate {share:g}"
-        asked[name], reasons[name] = found.at_fpr(share), found.why_no_radius(share)
+        name, of_false = f"false positive rate {share:g}", others or found
+        match = of_false.at_fpr(share)
+        asked[name], reasons[name] = match and found.at(match.radius), of_false.why_no_radius(share)
     if output is not None and output.suffix.lower() in FIGURES:
         from hashbench.reports.plots.result_figures import draw_thresholds
 
@@ -152,7 +161,7 @@ def thresholds(
         write(false_pairs, _false_text(find(match.radius), own))
         click.echo(f"wrote {false_pairs}: the false matches of radius {match.radius}.", err=True)
     is_stdout_taken = any(path is not None and target_of(path) == STDOUT for path in outputs.values())
-    echo(_records(found, asked, reasons, corpus_size).to_text(form), err=is_stdout_taken)
+    echo(_records(found, others, asked, reasons, corpus_size).to_text(form), err=is_stdout_taken)
 
 
 def _read_labelled(
@@ -169,6 +178,24 @@ def _read_labelled(
     return read_labelled(OwnFiles(**own, needs_relevance=False), pairs)
 
 
+def _count_background(own: Mapping[str, Any], background: str, n_bits: int) -> "Thresholds":
+    """Count all pairs of other codes, none of which is relevant."""
+    import numpy as np
+
+    from hashbench.errors import HashbenchError
+    from hashbench.pipeline.own_codes import OwnFiles, read_packed
+    from hashbench.scoring.problem import Problem
+
+    form = {name: own[name] for name in ("n_bits", "bit_order", "encoding")}
+    query, database, length = read_packed(
+        OwnFiles(query_codes=background, database_codes=background, **form, needs_relevance=False)
+    )
+    if length != n_bits:
+        raise HashbenchError(f"the codes of --background {background} have {length} bits, expected {n_bits}.")
+    ids = np.arange(len(query))
+    return Problem.of_codes(query, database, (ids, ids), n_bits=n_bits, exclude_self=True).thresholds()
+
+
 def _false_text(found: "IntArray", own: Mapping[str, Any]) -> str:
     """Lay out false matches as CSV, by the ids that files of codes have, or by row numbers from 0."""
     from hashbench.reports.formatting import sheet_text
@@ -183,12 +210,18 @@ def _false_text(found: "IntArray", own: Mapping[str, Any]) -> str:
 
 
 def _records(
-    found: "Thresholds", asked: "Mapping[str, Match | None]", reasons: Mapping[str, str], corpus_size: int | None
+    found: "Thresholds",
+    background: "Thresholds | None",
+    asked: "Mapping[str, Match | None]",
+    reasons: Mapping[str, str],
+    corpus_size: int | None,
 ) -> "Records":
     from hashbench.reports.formatting import Records, Table
 
     about_match = {
-        name: {"radius": None, "reason": reasons[name]} if match is None else _contents(match, found, corpus_size)
+        name: {"radius": None, "reason": reasons[name]}
+        if match is None
+        else _contents(match, found, background, corpus_size)
         for name, match in asked.items()
     }
     content = {
@@ -210,9 +243,12 @@ def _records(
     sentences = [
         sentence
         for name, match in asked.items()
-        for sentence in (_sentences(name, match, found, corpus_size) if match else [f"{name}: {reasons[name]}."])
+        for sentence in (
+            _sentences(name, match, found, background, corpus_size) if match else [f"{name}: {reasons[name]}."]
+        )
     ]
-    parts = Table(columns, [match._asdict() for match in shown]), "\n".join([*sentences, *_notes(found, corpus_size)])
+    notes = _notes(found, background, corpus_size)
+    parts = Table(columns, [match._asdict() for match in shown]), "\n".join([*sentences, *notes])
     of_queries = ("query_precision", "query_recall", "n_empty") if found.n_queries else ()
     fields = [name for name in found.matches[0]._fields if found.n_queries or name != "n_queries_with_false"]
     rows = [
@@ -229,15 +265,20 @@ def _rounded(value: float) -> str:
     return f"{float(f'{value:.2g}'):,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def _contents(match: "Match", found: "Thresholds", corpus_size: int | None) -> dict[str, Any]:
+def _contents(
+    match: "Match", found: "Thresholds", background: "Thresholds | None", corpus_size: int | None
+) -> dict[str, Any]:
     content = match._asdict()
     if not found.n_queries:
         del content["n_queries_with_false"]
     judged = None if found.held_out is None else found.held_out.at(match.radius)
     if judged is not None:
         content["held_out"] = {name: value for name, value in judged._asdict().items() if name in content}
+    of_others = None if background is None else background.at(match.radius)
+    if of_others is not None:
+        content["background"] = {name: getattr(of_others, name) for name in ("n_false", "fpr", "fpr_low", "fpr_high")}
     if corpus_size is not None:
-        content["expected_false"] = _expected(judged or match, corpus_size)
+        content["expected_false"] = _expected(of_others or judged or match, corpus_size)
     return content
 
 
@@ -247,11 +288,16 @@ def _expected(match: "Match", corpus_size: int) -> dict[str, list[float]]:
     return {"per_query": [rate * corpus_size for rate in rates], "all_pairs": [rate * n_pairs for rate in rates]}
 
 
-def _sentences(name: str, match: "Match", found: "Thresholds", corpus_size: int | None) -> list[str]:
+def _sentences(
+    name: str, match: "Match", found: "Thresholds", background: "Thresholds | None", corpus_size: int | None
+) -> list[str]:
     lines, judged = [f"{name}: radius {match.radius}, {_shares(match, found)}."], match
     if found.held_out is not None:
         judged = found.held_out.at(match.radius)
         lines.append(f"  held out: {_shares(judged, found.held_out)}.")
+    if background is not None:
+        judged = background.at(match.radius)
+        lines.append(f"  background: {_false_share(judged, background)}.")
     if corpus_size is not None and not math.isnan(judged.fpr):
         of_query, of_all = (
             f"{rate} ({low} to {high})"
@@ -271,13 +317,17 @@ def _shares(match: "Match", found: "Thresholds") -> str:
     if not found.n_irrelevant:
         return f"{', '.join(parts)}; no pair is irrelevant"
     of_queries = f", in {match.n_queries_with_false:,} of {found.n_queries:,} queries" if found.n_queries else ""
+    return f"{', '.join(parts)}; {_false_share(match, found)}{of_queries}"
+
+
+def _false_share(match: "Match", found: "Thresholds") -> str:
     return (
-        f"{', '.join(parts)}; {match.n_false:,} of {found.n_irrelevant:,} irrelevant pairs match, {match.fpr:.3g} of "
-        f"them ({match.fpr_low:.2g} to {match.fpr_high:.2g}){of_queries}"
+        f"{match.n_false:,} of {found.n_irrelevant:,} irrelevant pairs match, {match.fpr:.3g} of them "
+        f"({match.fpr_low:.2g} to {match.fpr_high:.2g})"
     )
 
 
-def _notes(found: "Thresholds", corpus_size: int | None) -> list[str]:
+def _notes(found: "Thresholds", background: "Thresholds | None", corpus_size: int | None) -> list[str]:
     items = "items" if found.are_met_twice else "queries" if found.n_queries else "pairs"
     uap, of_orders = found.uap, f"sd over orders of the {items}"
     lines = [
@@ -290,7 +340,10 @@ def _notes(found: "Thresholds", corpus_size: int | None) -> list[str]:
         + (", all queries together; a radius has no ties." if found.n_queries else "; a radius has no ties."),
     ]
     if corpus_size is not None:
-        lines.insert(1, f"{corpus_size:,} items: if they match each other as often as irrelevant pairs here do.")
+        pairs = "irrelevant pairs here" if background is None else "those of the background"
+        lines.insert(1, f"{corpus_size:,} items: if they match each other as often as {pairs} do.")
+    if background is not None:
+        lines.insert(1, "background: pairs of other items, all taken to be irrelevant; --fpr goes by them.")
     if found.held_out is not None:
         lines.append("Radii were chosen on one half, which the table shows; held out: pairs of the other half.")
     if found.n_undefined:

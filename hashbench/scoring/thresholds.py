@@ -23,7 +23,7 @@ from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.ignored import check_left, check_symmetry, not_symmetric, why_none_left
-from hashbench.scoring.intervals import Units, groups_of, intervals
+from hashbench.scoring.intervals import CONFIDENCE, Units, groups_of, intervals
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.ranking import QueryKinds
 
@@ -244,7 +244,12 @@ class Thresholds:
         if least.n_false:
             return f"no radius has it; the upper bound of radius 0 is {least.fpr_high:.2g}"
         pairs = counted(self.n_irrelevant, "irrelevant pair")
-        return f"{pairs} cannot show it; without a false match the upper bound is still {least.fpr_high:.2g}"
+        needed = (
+            ""
+            if not rate
+            else f", and it takes some {math.log(2 / (1 - CONFIDENCE)) / rate:,.0f} independent pairs or more"
+        )
+        return f"{pairs} cannot show it; without a false match the upper bound is still {least.fpr_high:.2g}{needed}"
 
     def at_precision(self, precision: float) -> Match | None:
         """Return the largest radius whose precision is at least ``precision`` by its lower bound, ``precision_low``.

@@ -47,7 +47,21 @@ CALLS = {
     ],
     "candidates": [[*CODES, "--affinity", "a.npy", "--metric", "R@2", "--wanted-recall", 0.5]],
     "run": [GRID],
-    "thresholds": [[*CODES, *LABELS, "--precision", 0.4, "--fpr", 1e-9, "--held-out", "--corpus-size", 1000]],
+    "thresholds": [
+        [
+            *CODES,
+            *LABELS,
+            "--background",
+            "d.npy",
+            "--precision",
+            0.4,
+            "--fpr",
+            1e-9,
+            "--held-out",
+            "--corpus-size",
+            1000,
+        ]
+    ],
     "explain": [[*CODES, *LABELS, "--metric", "AP"], [*CODES, *LABELS, "--metric", "AP", "--value", "0.987"]],
     "compare": [
         ["itq", "lsh", "pcah"],

@@ -63,7 +63,8 @@ def test_a_rate_that_the_pairs_cannot_show_is_named(hashbench, of_files, expecte
     bound = expected.at(0).fpr_high  # without a false match
     assert expected.at(0).n_false == 0
     text = hashbench(*of_files, "--fpr", bound * 0.99, "--fpr", bound * 1.01).stdout
-    words = rf"1,710 irrelevant pairs cannot show it; without a false match the upper bound is still {bound:.2g}\."
+    words = rf"1,710 irrelevant pairs cannot show it; without a false match the upper bound is still {bound:.2g}, "
+    words += r"and it takes some [\d,]+ independent pairs or more\."
     assert len(re.findall(rf"^false positive rate [\d.]+: {words}$", text, re.MULTILINE)) == 1
     assert len(re.findall(r"^false positive rate [\d.]+: radius ", text, re.MULTILINE)) == 1
 
@@ -193,3 +194,25 @@ def test_false_matches_are_written_by_their_ids(hashbench, of_files, files, expe
     assert {frozenset(row[:2]) for row in found.to_numpy().tolist()} == {
         frozenset((f"item-{i}", f"item-{j}")) for i, j in np.argwhere(is_false)
     }
+
+
+def test_a_background_of_unlabelled_codes_gives_the_false_positive_rates(hashbench, of_files, files, expected):
+    rng = np.random.default_rng(7)
+    others = rng.random((400, N_BITS)) < 0.5
+    np.save(files / "others.npy", others)
+    distance = (others[:, None] != others).sum(axis=2)[np.triu_indices(400, 1)]
+    asked = *of_files, "--background", files / "others.npy", "--fpr", 0.01, "--corpus-size", 1000, "--format", "json"
+    found = json.loads(hashbench(*asked).stdout)["false positive rate 0.01"]
+    radius = found["radius"]
+    assert found["recall"] == pytest.approx(expected.at(radius).recall)
+    of_others = found["background"]
+    assert of_others["n_false"] == (distance <= radius).sum()
+    assert of_others["fpr"] == pytest.approx((distance <= radius).mean())
+    assert of_others["fpr_low"] < of_others["fpr"] < of_others["fpr_high"] <= 0.01
+    assert (distance <= radius + 1).mean() > 0.009  # the next radius has too many
+    assert found["expected_false"]["per_query"][0] == pytest.approx(1000 * of_others["fpr"])
+    few = hashbench(*of_files, "--background", files / "others.npy", "--fpr", 1e-9).stdout
+    assert "without a false match" in few or "the upper bound of radius 0 is" in few
+    np.save(files / "short.npy", others[:, :8])
+    refused = hashbench(*of_files, "--background", files / "short.npy")
+    assert (refused.exit_code, "have 8 bits, expected 16" in refused.stderr) == (1, True)
