@@ -130,9 +130,9 @@ def thresholds(
     with progress, reporting_compilation(progress.update):
         if pairs is not None:
             own |= {"query_codes": own["query_codes"] or own["database_codes"]}
-            *packed, n_bits, labelled = _read_labelled(own, pairs, outputs)
-            found = count_labelled(*packed, n_bits, labelled, held_out)
-            find = partial(find_labelled_false, *packed, labelled)
+            query_codes, database_codes, n_bits, labelled = _read_labelled(own, pairs, outputs)
+            found = count_labelled(query_codes, database_codes, n_bits, labelled, held_out)
+            find = partial(find_labelled_false, query_codes, database_codes, labelled)
         else:
             counting = {"cluster": options.cluster(), "on_progress": progress.update}
             problem = inputs.read_problem(codes, own, dataset, outputs, **counting).problem
