@@ -270,7 +270,7 @@ COMMANDS = f"""
 1 | {LABELLED} {VECTORS} --metric AP | such as --metric Recall@10:reranked=100, or leave the vectors out
 1 | {OWN} {VECTORS} --dataset digits | leave out --vectors
 1 | {ITQ} --metric P@r2:dot | ranks by real-valued queries (dot), and P@r2 needs Hamming distances
-1 | {LABELLED} --metric AP:dot | give --query-outputs to hashbench evaluate
+1 | {LABELLED} --metric AP:dot | give --query-outputs with your own codes
 2 | save mine {OF_SHARDS} --dataset own | codes are saved from one file
 1 | save mine {OF} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | save mine {OF} --dataset DIGITS | 'digits' is a dataset with its own labels

@@ -1,6 +1,6 @@
 """What is scored, as options of several commands: codes, labels, what is ignored; and how these are read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,16 +151,21 @@ def vectors_group(constraint: Any = ONLY_OWN) -> options.OptionDecorator:
 
 
 def read_problem(
-    codes: Path | None, own: dict[str, Any], dataset: str | None, outputs: Mapping[str, Path | None], **counting: Any
+    codes: Path | None,
+    own: dict[str, Any],
+    dataset: str | None,
+    outputs: Mapping[str, Path | None],
+    metrics: Iterable[str] = (),
+    **counting: Any,
 ) -> "OwnCodes":
-    """Read CODES.h5 and its dataset, or the user's own codes, after checking the outputs."""
+    """Read CODES.h5 and its dataset with what metrics need, or the user's own codes, after checking the outputs."""
     from hashbench.pipeline.own_codes import OwnFiles, dataset_of, names_own_relevance, read_file, read_own
 
     if codes is not None:
         _refuse_workers()
         dataset = dataset_of(codes, dataset)
         refuse_outputs(outputs, [codes, *dataset_files(dataset)])
-        return read_file(codes, dataset)
+        return read_file(codes, dataset, metrics)
     require_codes(own)
     cluster = counting.get("cluster")
     refuse_outputs(outputs, [*files_of(own, dataset), *([] if cluster is None else [Path(cluster.scheduler)])])

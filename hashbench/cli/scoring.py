@@ -106,7 +106,7 @@ def evaluate(
         own["exclude_self"] = exclude_self
         counting = {"cluster": options.cluster(), "on_progress": progress.update}
         with progress:
-            read = inputs.read_problem(codes, own, dataset, outputs, **counting)
+            read = inputs.read_problem(codes, own, dataset, outputs, metrics, **counting)
         read.check_metrics(metrics or DEFAULT_METRICS)
         problem = read.problem
     how: dict[str, Any] = {"undefined": undefined, "random_orders": random_orders or 0}
@@ -177,7 +177,7 @@ def candidates(
     progress = ProgressBar()
     with progress, reporting_compilation(progress.update):
         counting = {"cluster": options.cluster(), "on_progress": progress.update}
-        problem = inputs.read_problem(codes, own, dataset, {}, **counting).problem
+        problem = inputs.read_problem(codes, own, dataset, {}, [metric], **counting).problem
         counts, evaluation = problem.candidates_and_scores(metric, wanted_recall, progress.update)
     for note in evaluation.notes:
         click.echo(note, err=True)
@@ -329,7 +329,7 @@ def explain(
         if run is not None:
             explained = explain_lists(*inputs.read_run_files(run, {}), metrics, scripts, value)
         else:
-            problem = inputs.read_problem(codes, own, dataset, {}).problem
+            problem = inputs.read_problem(codes, own, dataset, {}, metrics).problem
             explained = explain_problem(problem, metrics, scripts, database_order, value, progress.update)
     for note in explained.notes:
         click.echo(note, err=True)

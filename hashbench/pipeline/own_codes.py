@@ -22,7 +22,7 @@ from hashbench.pipeline.cluster import Cluster, RankingOnWorkers
 from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
 from hashbench.pipeline.recipes import recipe_of
 from hashbench.pipeline.sliced_codes import LabelFiles, PackedSlices, SlicedLabels
-from hashbench.pipeline.steps import check_content, features_of, needs_vectors, problem_of, rows_of
+from hashbench.pipeline.steps import check_content, features_of, needs_vectors, outputs_of_queries, problem_of, rows_of
 from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.code_statistics import Drift, check_same, drift_packed
 from hashbench.scoring.evaluation import Evaluation, arrays_of
@@ -344,13 +344,25 @@ def dataset_of(path: Path, dataset: str | None = None) -> str:
         return dataset or str(find_by_content(codes.made.dataset_fingerprint) or codes.made.dataset)
 
 
-def read_file(path: Path, dataset: str) -> OwnCodes:
-    """Read a codes file and its dataset, as `dataset_of` found it."""
+def read_file(path: Path, dataset: str, metrics: Iterable[str] = ()) -> OwnCodes:
+    """Read a codes file and its dataset, as `dataset_of` found it.
+
+    Outputs of queries that a metric needs and the file lacks are those of the model beside it, if there is one.
+    """
     judge, _ = load_dataset(dataset)
     with hdf5.open_codes(path) as codes:
         check_content(judge, codes.made, path)
-        problem = problem_of(judge, replace(codes, query=codes.query[:], database=codes.database[:]))
-        return OwnCodes(problem, codes.n_bits, judge, judge.fingerprint)
+        outputs, beside = codes.query_outputs, path.with_suffix(hdf5.SUFFIX)
+        if outputs is None and any(get_metric(name).form for name in metrics) and beside.is_file():
+            model = hdf5.read_model(beside)
+            if model.made != codes.made:
+                raise HashbenchError(
+                    f"{beside} is not the model of the codes in {path.name}, so outputs of queries cannot come from "
+                    "it; encode again with --keep-model, or remove the model."
+                )
+            outputs = outputs_of_queries(judge, model.method)
+        whole = replace(codes, query=codes.query[:], database=codes.database[:], query_outputs=outputs)
+        return OwnCodes(problem_of(judge, whole), codes.n_bits, judge, judge.fingerprint)
 
 
 def read_own(

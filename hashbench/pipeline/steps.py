@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.bits import check_codes, pack
 from hashbench.dataset import Dataset, as_slice, canonical_json
 from hashbench.errors import Damaged, HashbenchError, OtherForm, Refusal, TrainingFailure
@@ -118,6 +118,15 @@ def encode(dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress
         query_outputs=np.concatenate(outputs) if outputs else None,
         **_held_out(method),
     )
+
+
+def outputs_of_queries(dataset: Dataset, method: "HashMethod") -> FloatArray:
+    """Return a fitted method's real-valued outputs of a dataset's queries, (n_queries, n_bits)."""
+    from sklearn.utils import gen_batches
+
+    index = dataset.query
+    batches = gen_batches(len(index), BATCH[method.input_kind])
+    return np.concatenate([method.project(_inputs(dataset, method, index[rows])) for rows in batches])
 
 
 @contextmanager

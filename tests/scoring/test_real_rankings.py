@@ -18,7 +18,7 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.one_job import finish
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.steps import Demands, codes_path
+from hashbench.pipeline.steps import Demands, codes_path, model_path
 from hashbench.scoring.evaluation import arrays_of, evaluation_of
 from hashbench.scoring.real_rankings import CosineDistance
 from hashbench.store import hdf5
@@ -239,6 +239,26 @@ def test_a_run_scores_the_projections_of_queries_and_keeps_them_only_for_that(ha
     assert outcome.rows[1].value in hashbench("evaluate", path, "--metric", "AP:dot", "--format", "csv").stdout
     two = hashbench("compare", path, path, "--metric", "AP:dot")
     assert "two codes are compared by Hamming distance" in two.stderr
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_outputs_that_codes_lack_come_from_the_model_beside_them(hashbench):
+    dataset, _ = load_dataset("digits")
+    of_itq, of_lsh = grid(["digits"], ["itq", "lsh"], [24], [0], {})
+    for job in (of_itq, of_lsh):
+        finish(job, dataset, Demands([], keep_models=True))
+    path, model = codes_path(dataset, of_itq), model_path(dataset, of_itq)
+    with hdf5.open_codes(path) as codes:
+        assert codes.query_outputs is None
+    scored = hashbench("evaluate", path, "--metric", "AP:dot", "--format", "csv")
+    recall = hashbench("candidates", path, "--metric", "R@200:dot", "--wanted-recall", ".1")
+    assert recall.exit_code == 0, recall.stderr
+    model_path(dataset, of_lsh).replace(model)
+    assert f"is not the model of the codes in {path.name}" in hashbench("evaluate", path, "--metric", "AP:dot").stderr
+    model.unlink()
+    assert "encode with --keep-model" in hashbench("evaluate", path, "--metric", "AP:dot").stderr
+    (row,) = finish(of_itq, dataset, Demands(["AP:dot"])).rows
+    assert row.value in scored.stdout
 
 
 @pytest.mark.usefixtures("empty_folder")

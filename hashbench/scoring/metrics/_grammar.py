@@ -409,7 +409,8 @@ class Metric:
         """Return the error for missing real-valued outputs of queries."""
         return HashbenchError(
             f"{self.name} compares codes with the real-valued outputs of queries, and there are none here. Score it by "
-            "hashbench run, or give --query-outputs to hashbench evaluate (query_outputs= in Python)."
+            "hashbench run, encode with --keep-model, or give --query-outputs with your own codes (query_outputs= in "
+            "Python)."
         )
 
 
