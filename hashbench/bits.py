@@ -173,6 +173,8 @@ def _pack_any(
     if form == _WORDS:
         _refuse_order(bit_order, form, name)
         return *_pack_words(array, n_bits or 8 * array.itemsize, name), form
+    if array.shape == (0,):
+        raise HashbenchError(f"{name} are empty: there is no row. At least one is needed.")
     if array.ndim != 2:
         hint = " Reshape them: codes.reshape(len(codes), -1)." if array.ndim > 2 else ""
         if array.ndim == 1 and array.dtype.kind in "iufO" and array.size:

@@ -21,7 +21,7 @@ _RELEVANCE = ("--query-labels", "--database-labels", "--coarse", "--affinity", "
 
 @cloup.command()
 @click.argument(
-    "names", nargs=-1, required=True, metavar="ONE [OTHER]...", shell_complete=options.completing("methods")
+    "names", nargs=-1, required=True, metavar="[ONE] OTHER...", shell_complete=options.completing("methods")
 )
 @option_group(
     "Methods by their rows",
@@ -234,7 +234,14 @@ def _compare_pairs(other: str, own: dict[str, Any], pairs: Path, rates: tuple[fl
     for note in found.notes:
         click.echo(note, err=True)
     names = Path(files.database_codes).name, Path(others.database_codes).name
-    echo(console.pair_records(compare_pairs(found, of_others, rates), names, found.units).to_text(form))
+    unshown = {
+        f"false positive rate {rate:g}, {name}: {counted.why_no_radius(rate)}."
+        for rate in rates
+        for name, counted in zip(names, (found, of_others), strict=True)
+        if counted.at_fpr(rate) is None
+    }
+    differences = compare_pairs(found, of_others, rates)
+    echo(console.pair_records(differences, names, found.units, sorted(unshown)).to_text(form))
 
 
 def _read_two(names: tuple[str, ...], dataset: str | None, own: Mapping[str, Any], *, is_asked: bool) -> "TwoCodes":

@@ -1,6 +1,6 @@
 """Runs with their progress, and what is printed of scores."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -141,8 +141,10 @@ def candidate_records(counts: Sequence["CandidateCount"], evaluation: "Evaluatio
     return Records([Table(columns, rows), "\n".join(notes)], content, rows, fields, decimals=6)
 
 
-def pair_records(differences: Sequence["PairDifference"], names: tuple[str, str], units: str) -> Records:
-    """Return how far two codes differ over labelled pairs, to print."""
+def pair_records(
+    differences: Sequence["PairDifference"], names: tuple[str, str], units: str, unshown: Iterable[str]
+) -> Records:
+    """Return how far two codes differ over labelled pairs, to print; ``unshown`` says which rates no radius has."""
     first, second = names if names[0] != names[1] else ("these", "other")
     columns = (
         f"statistic | {first} {{first:score}} | {second} {{second:score}} | difference {{value:+.4f}} | "
@@ -153,9 +155,12 @@ def pair_records(differences: Sequence["PairDifference"], names: tuple[str, str]
         f"from, to: the 95 % interval of the difference, for others like these {units}, whose pairs depend on each "
         "other.",
         "shown: whether this interval excludes 0.",
+        "recall at false positive rate: between those of two radii, at the rate of these pairs and not at its bound.",
+        *unshown,
     ]
-    content = [one._asdict() | {"is_shown": one.is_shown} for one in differences]
-    return Records([Table(columns, rows), "\n".join(notes)], content, rows, decimals=6)
+    codes = dict(zip(("first_codes", "second_codes"), names, strict=True))
+    content = [codes | one._asdict() | {"is_shown": one.is_shown} for one in differences]
+    return Records([Table(columns, rows), "\n".join(notes)], content, content, decimals=6)
 
 
 def drift_records(

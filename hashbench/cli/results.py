@@ -45,8 +45,8 @@ def check(paths: tuple[Path, ...]) -> None:
 
     Columns, types, ranges, order and spelling must be those that hashbench writes, and keys unique. Fingerprints of a
     dataset must agree with each other and with the dataset prepared here. Metrics must exist, the origin of each job
-    must be recorded, and rows must be of the method's version here and, for a plug-in, of the same code. Each problem
-    is printed as a sentence, and the exit code is 1.
+    must be recorded, rows must be of the method's version here, and those of a plug-in must have been made by one code
+    of it. Each problem is printed as a sentence, and the exit code is 1.
     """
     from hashbench.reports import submissions
 

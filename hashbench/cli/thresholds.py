@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.thresholds import Match, Thresholds
 
 _MORE = 3  # radii shown beyond those that were asked for
+_OF_BACKGROUND = ("n_false", "fpr", "fpr_low", "fpr_high")
 
 
 @cloup.command()
@@ -133,6 +134,10 @@ def thresholds(
             query_codes, database_codes, n_bits, labelled = _read_labelled(own, pairs, outputs)
             found = count_labelled(query_codes, database_codes, n_bits, labelled, held_out)
             find = partial(find_labelled_false, query_codes, database_codes, labelled)
+        elif codes is None and own["query_codes"] is None and own["database_codes"] is not None:
+            raise click.UsageError(
+                "--database-codes go with --pairs or --query-codes, which may be the same file with --exclude-self."
+            )
         else:
             counting = {"cluster": options.cluster(), "on_progress": progress.update}
             problem = inputs.read_problem(codes, own, dataset, outputs, **counting).problem
@@ -150,6 +155,8 @@ def thresholds(
         name, of_false = f"false positive rate {share:g}", others or found
         match = of_false.at_fpr(share)
         asked[name], reasons[name] = match and found.at(match.radius), of_false.why_no_radius(share)
+        if others is None and not of_false.at(0).n_false:
+            reasons[name] += ". --background adds all pairs of unlabelled items"
     if output is not None and output.suffix.lower() in FIGURES:
         from hashbench.reports.plots.result_figures import draw_thresholds
 
@@ -254,7 +261,11 @@ def _records(
     rows = [
         match._asdict() | {name: getattr(found, name)[match.radius] for name in of_queries} for match in found.matches
     ]
-    return Records(parts, content, rows, [*fields, *of_queries])
+    of_others = [f"background_{name}" for name in _OF_BACKGROUND] if background is not None else []
+    if background is not None:
+        for row, match in zip(rows, background.matches, strict=True):
+            row |= {key: getattr(match, name) for key, name in zip(of_others, _OF_BACKGROUND, strict=True)}
+    return Records(parts, content, rows, [*fields, *of_queries, *of_others])
 
 
 def _number(value: float, form: str) -> str:
@@ -276,7 +287,7 @@ def _contents(
         content["held_out"] = {name: value for name, value in judged._asdict().items() if name in content}
     of_others = None if background is None else background.at(match.radius)
     if of_others is not None:
-        content["background"] = {name: getattr(of_others, name) for name in ("n_false", "fpr", "fpr_low", "fpr_high")}
+        content["background"] = {name: getattr(of_others, name) for name in _OF_BACKGROUND}
     if corpus_size is not None:
         content["expected_false"] = _expected(of_others or judged or match, corpus_size)
     return content
@@ -343,7 +354,11 @@ def _notes(found: "Thresholds", background: "Thresholds | None", corpus_size: in
         pairs = "irrelevant pairs here" if background is None else "those of the background"
         lines.insert(1, f"{corpus_size:,} items: if they match each other as often as {pairs} do.")
     if background is not None:
-        lines.insert(1, "background: pairs of other items, all taken to be irrelevant; --fpr goes by them.")
+        lines.insert(
+            1,
+            "background: pairs of other items, all taken to be irrelevant; --fpr goes by them. Its intervals are for "
+            "others like these.",
+        )
     if found.held_out is not None:
         lines.append("Radii were chosen on one half, which the table shows; held out: pairs of the other half.")
     if found.n_undefined:

@@ -105,7 +105,8 @@ def finish(job: Job, dataset: Dataset | HashbenchError, demands: Demands, on_pro
 def write_rows(folder: Path, outcome: Outcome) -> tuple[list[Path], str]:
     """Add the rows of a job to a folder of results; return the files.
 
-    Also returns a sentence if the user's own dataset was prepared in another way than that of the rows there, else "".
+    Also returns a sentence if the user's own dataset was prepared in another way than that of the rows there, or if
+    earlier rows are gone, else "".
     """
     sentence = ""
     for row in outcome.rows[:1]:
@@ -118,7 +119,12 @@ def write_rows(folder: Path, outcome: Outcome) -> tuple[list[Path], str]:
                     f"{base} was prepared in another way than for the rows in {place}: "
                     f"{', '.join(changes) or 'by other versions'}. Its rows are added as those of other data."
                 )
-    return merge_rows(folder, outcome.rows, outcome.made, outcome.recipes), sentence
+    files, gone = merge_rows(folder, outcome.rows, outcome.made, outcome.recipes)
+    if gone:
+        what = f"{gone[0].dataset} {gone[0].method} {gone[0].n_bits} bits seed {gone[0].seed}"
+        metrics = ", ".join(row.metric for row in gone)
+        sentence = f"{sentence} Rows of {what} by earlier code of the plug-in are removed: {metrics}.".strip()
+    return files, sentence
 
 
 def remaining(

@@ -244,12 +244,12 @@ class Thresholds:
         if least.n_false:
             return f"no radius has it; the upper bound of radius 0 is {least.fpr_high:.2g}"
         pairs = counted(self.n_irrelevant, "irrelevant pair")
-        needed = (
-            ""
-            if not rate
-            else f", and it takes some {math.log(2 / (1 - CONFIDENCE)) / rate:,.0f} independent pairs or more"
+        bound = math.log(2 / (1 - CONFIDENCE))  # of the number of false matches where none is seen
+        needed = f"; it takes some {bound / rate:,.0f} independent pairs or more" if rate else ""
+        return (
+            f"{pairs} cannot show it: without a false match, the upper bound is still {least.fpr_high:.2g}, as of some "
+            f"{bound / least.fpr_high:,.0f} independent pairs{needed}"
         )
-        return f"{pairs} cannot show it; without a false match the upper bound is still {least.fpr_high:.2g}{needed}"
 
     def at_precision(self, precision: float) -> Match | None:
         """Return the largest radius whose precision is at least ``precision`` by its lower bound, ``precision_low``.

@@ -205,6 +205,8 @@ def parse_record(file: ResultsFile) -> Record:
     text = _text(file.record, name)
     try:
         content = json.loads(text)
+        if not isinstance(content, dict):
+            raise ValueError(f"it holds {type(content).__name__}, expected an object")
         record = Record({key: canonical_json(params) for key, params in content["settings"].items()}, {}, {})
         for key, params in record.settings.items():
             if key != settings_name(params):
@@ -351,18 +353,20 @@ def merge_rows(
     rows: Iterable[Row],
     origin: Origin | None = None,
     recipes: Mapping[str, Any] = MappingProxyType({}),
-) -> list[Path]:
-    """Add rows to a folder of results, those of each file whole or not at all, and return the files.
+) -> tuple[list[Path], list[Row]]:
+    """Add rows to a folder of results, those of each file whole or not at all.
 
     A row of the same key is replaced, however it is shown; one of other content never is. ``origin`` is what made the
-    rows, and ``recipes`` are those of their dataset, by fingerprint.
+    rows, and ``recipes`` are those of their dataset, by fingerprint. Returns the files, and the rows that are gone
+    because other code of a plug-in made them for the same job.
     """
+    gone = []
     with locked_folder(folder):
         files = _by_file(folder, rows)
         for path, added in files.items():
             origins = {} if origin is None else {row.job: origin for row in added.values()}
-            _add(path, added, Record({}, origins, dict(recipes)))
-    return list(files)
+            gone += _add(path, added, Record({}, origins, dict(recipes)))
+    return list(files), gone
 
 
 def replace_own(
@@ -415,19 +419,24 @@ def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, Rows]:
     return files
 
 
-def _add(path: Path, added: Rows, new: Record, *, n_key: int = len(KEY)) -> None:
+def _add(path: Path, added: Rows, new: Record, *, n_key: int = len(KEY)) -> list[Row]:
     """Write the files of a method in an order in which a kill between them loses nothing.
 
     Settings come first, so that no row lacks them. The origins of jobs whose rows change are removed before the rows
     are written, and new ones are added after these, so that none is of rows that are not there. Adding all rows of a
     job again completes the files. The origin of a job changes only with its rows. Rows whose first ``n_key`` fields are
-    those of an added one are replaced, but not by those of an older version.
+    those of an added one are replaced, but not by those of an older version. So are those of its job that other code of
+    a plug-in made, which are returned.
     """
     file = read_file(path) if path.exists() or path.is_symlink() else None
     known, record = (unite([file]), parse_record(file)) if file else ({}, Record({}, {}, {}))
     _refuse_newer(path, ((known[key], added[key].method_version) for key in known.keys() & added.keys()))
     replaced = {unshown_key(key)[:n_key] for key in added}
     unchanged = {key: row for key, row in known.items() if unshown_key(key)[:n_key] not in replaced}
+    made = {job: origin.plugin for job, origin in record.origins.items()}
+    recoded = {job for job, origin in new.origins.items() if made.get(job, origin.plugin) != origin.plugin}
+    recoded &= {row.job for key, row in added.items() if known.get(key) != row}
+    gone = [unchanged.pop(key) for key, row in [*unchanged.items()] if row.job in recoded]
     rows = _shown_alike(unchanged | added, added)
     for params in {row.params for row in rows.values()}:
         if record.settings.setdefault(settings_name(params), params) != params:
@@ -443,6 +452,7 @@ def _add(path: Path, added: Rows, new: Record, *, n_key: int = len(KEY)) -> None
         if job in changed or (job not in origins and job not in partly):
             origins[job] = new.origins[job]
     write_text(record_path(path), record_text(record._replace(origins=origins)))
+    return gone
 
 
 def _shown_alike(rows: Rows, added: Rows) -> Rows:

@@ -177,6 +177,7 @@ def test_codes_are_compared_by_labelled_pairs_and_by_class(hashbench, arrays):
     of_both = [package.pair_thresholds(codes, codes, rows) for codes in (arrays["old-d"], arrays["new-d"][:, :9])]
     for found, expected in zip(content, package.compare_pairs(*of_both), strict=True):
         assert expected._asdict().items() <= found.items()
+        assert (found["first_codes"], found["second_codes"]) == ("d.npy", "short.npy")
     scored = [
         package.evaluate(arrays[f"{age}-q"], arrays[f"{age}-d"], (arrays["ql"], arrays["dl"]), ["AP"]) for age in AGES
     ]

@@ -33,7 +33,7 @@ def path(tmp_path):
 
 
 def merge(path, rows, origin=None):
-    return results.merge_rows(path.parents[1], rows, origin)
+    return results.merge_rows(path.parents[1], rows, origin)[0]
 
 
 def read(path):
@@ -43,6 +43,22 @@ def read(path):
 def origins(path):
     """Return the origins of jobs by their seed."""
     return {job[5]: origin for job, origin in results.read_record([path]).origins.items()}
+
+
+def test_rows_that_other_code_of_a_plugin_made_for_a_job_go_with_the_first_that_differs(path):
+    first, other = (ORIGIN._replace(libraries=f"numpy=2.4.6 mine=sha256:{digest}") for digest in ("a1", "b2"))
+    rows = [row(), row(metric="P@100"), row(metric="P@100", seed=1)]
+    merge(path, rows[:2], first)
+    merge(path, rows[2:], first)
+    files, gone = results.merge_rows(path.parents[1], [row()], other)
+    assert (files, gone, set(read(path))) == ([path], [], set(rows))  # the same number again shows no other code
+    changed = row(value="0.600000")
+    _, gone = results.merge_rows(path.parents[1], [changed], other)
+    assert gone == [rows[1]]
+    assert set(read(path)) == {changed, rows[2]}
+    assert origins(path) == {0: other, 1: first}
+    _, gone = results.merge_rows(path.parents[1], [row(metric="NDCG")], other._replace(threads=3))
+    assert gone == []
 
 
 def test_files_are_written_as_the_design_says(path):
@@ -253,7 +269,7 @@ def test_rows_of_own_codes_are_the_same_however_they_are_shown(path, tmp_path):
 
 def test_folds_of_a_dataset_share_a_folder(tmp_path):
     names = ["digits-unseen3-fold0", "digits-unseen3-fold1-all", "digits-unseen2-fold0-database-all"]
-    written = results.merge_rows(tmp_path, [row(dataset=name) for name in names])
+    written, _ = results.merge_rows(tmp_path, [row(dataset=name) for name in names])
     assert written == [tmp_path / "digits-unseen" / "itq.csv"]
     assert {stored.dataset for stored in results.read_rows(tmp_path, names[0])} == {*names}
 

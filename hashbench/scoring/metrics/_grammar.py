@@ -374,7 +374,7 @@ class Metric:
         if not by_radius and (self.family.needs_candidates or self.family.pattern.endswith("@rN")):
             what = "re-ranks the nearest items by" if self.family.needs_candidates else "counts inside a radius of"
             raise HashbenchError(
-                f"{self.name} {what} Hamming distance, which runs and rankings by distance cosine or dot do not have. "
+                f"{self.name} {what} Hamming distance, which runs and rankings by another distance do not have. "
                 "Choose another metric, or pass binary codes."
             )
         if self.form:
