@@ -1,9 +1,11 @@
-"""How often the intervals of `Problem.thresholds` hold, and those for independent pairs: a table of docs/metrics.md.
+"""How often the intervals of `Problem.thresholds` and `compare_pairs` hold: two tables of docs/metrics.md.
 
     .venv/bin/python benchmarks/intervals.py
 
 Draws samples from populations of codes in which a few items match many others, and counts in how many samples the 95 %
-interval of the false positive rate, and that of recall, holds the share over the pairs of all samples.
+interval of the false positive rate, and that of recall, holds the share over the pairs of all samples, and how often
+those for independent pairs do. Then it draws labelled pairs of images that are harder for one hash or the other, and
+counts how often the interval of a difference holds 0, since both hashes are drawn alike.
 """
 
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from hashbench.reports.formatting import markdown_table
 
 PAGE = DOCS / "metrics.md"
 N_DRAWS = 400
+N_LABELLED = 200
 
 Bits = npt.NDArray[np.bool_]
 
@@ -98,8 +101,28 @@ def row_of(rng: np.random.Generator, case: Case) -> list[str]:
     return [f"{case.population.__name__}, {case.n_bits} bits", sample, str(case.radius), *shares]
 
 
+def row_of_labelled(n_copies: int) -> list[str]:
+    """Return how often intervals of differences hold over all pairs of 40 images, each with some copies."""
+    labels = np.repeat(np.arange(40), n_copies)
+    first, second = np.triu_indices(len(labels), 1)
+    pairs, held = np.column_stack([first, second, labels[first] == labels[second]]).astype(int), []
+    for number in range(N_LABELLED):
+        rng = np.random.default_rng(number)
+        of_image = (rng.random((2, 40, 32)) < 0.5)[:, labels]
+        difficulty = rng.normal(size=(2, 40, 1))[:, labels]
+        codes = of_image ^ (rng.random((2, len(labels), 32)) < 1 / (1 + np.exp(2 - difficulty)))
+        both = [hashbench.pair_thresholds(one, one, pairs) for one in codes]
+        held.append([one.low <= 0 <= one.high for one in hashbench.compare_pairs(*both, rates=[0.01])])
+    return [str(n_copies), *(f"{share:.2f}" for share in np.mean(held, axis=0))]
+
+
 if __name__ == "__main__":
     header = ["codes", "classes of items", "radius", "false positive rate", "no false match"]
     header += ["FPR holds", "FPR, independent pairs", "recall holds", "recall, independent pairs"]
     rows = [row_of(np.random.default_rng(number), case) for number, case in enumerate(CASES)]
-    PAGE.write_text(put_into(PAGE.read_text(), {"coverage": markdown_table(header, rows)}))
+    labelled = markdown_table(
+        ["copies of an image", "uAP", "recall at a false positive rate of .01"],
+        [row_of_labelled(n) for n in (2, 4, 10)],
+    )
+    tables = {"coverage": markdown_table(header, rows), "labelled": labelled}
+    PAGE.write_text(put_into(PAGE.read_text(), tables))

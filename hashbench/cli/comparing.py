@@ -224,13 +224,14 @@ def _compare_codes(
 def _compare_pairs(other: str, own: dict[str, Any], pairs: Path, rates: tuple[float, ...], form: str) -> None:
     """Print how far two codes differ over labelled pairs, with intervals over other items."""
     from hashbench.cli import console
-    from hashbench.pipeline.own_codes import OwnFiles, other_files, read_labelled
+    from hashbench.pipeline.own_codes import OwnFiles, in_order_of, other_files, read_labelled
     from hashbench.scoring.thresholds import compare_pairs, count_labelled
 
     own = {**own, "query_codes": own["query_codes"] or own["database_codes"]}
     files = OwnFiles(**own, needs_relevance=False)
     others = other_files(files, other)
-    found, of_others = (count_labelled(*read_labelled(one, pairs)) for one in (files, others))
+    first = read_labelled(files, pairs)
+    found, of_others = count_labelled(*first), count_labelled(*in_order_of(first, read_labelled(others, pairs)))
     for note in found.notes:
         click.echo(note, err=True)
     names = Path(files.database_codes).name, Path(others.database_codes).name

@@ -122,11 +122,16 @@ def thresholds(
     hashbench thresholds --database-codes hashes.csv --pairs pairs.csv --fpr 1e-3 --held-out --corpus-size 1000000
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import ProgressBar
+    from hashbench.errors import HashbenchError
     from hashbench.scoring.compilation import reporting_compilation
     from hashbench.scoring.thresholds import count_labelled, find_false, find_labelled_false
 
     check_installed("scipy.stats", *(["pandas"] if output else []))
     outputs, progress = {"--output": output, "--false-pairs": false_pairs}, ProgressBar()
+    if background is not None:
+        from hashbench.sources.array_files import files_behind, split_spec
+
+        refuse_outputs(outputs, [split_spec(spec)[0] for spec in (background, *files_behind(background))])
     find: Callable[[int], IntArray]
     with progress, reporting_compilation(progress.update):
         if pairs is not None:
@@ -164,7 +169,12 @@ def thresholds(
     elif output is not None:
         write(output, found.to_frame().to_csv(index=False, lineterminator="\n"))
     if false_pairs is not None:
-        *_, match = (one for one in [found.best_f1, *asked.values()] if one is not None)
+        matches = [one for one in [found.best_f1, *asked.values()] if one is not None]
+        if not matches:
+            raise HashbenchError(
+                f"no radius was found whose false matches --false-pairs could write: {'; '.join(reasons.values())}."
+            )
+        match = matches[-1]
         write(false_pairs, _false_text(find(match.radius), own))
         click.echo(f"wrote {false_pairs}: the false matches of radius {match.radius}.", err=True)
     is_stdout_taken = any(path is not None and target_of(path) == STDOUT for path in outputs.values())
@@ -193,12 +203,12 @@ def _count_background(own: Mapping[str, Any], background: str, n_bits: int) -> "
     from hashbench.pipeline.own_codes import OwnFiles, read_packed
     from hashbench.scoring.problem import Problem
 
-    form = {name: own[name] for name in ("n_bits", "bit_order", "encoding")}
-    query, database, length = read_packed(
-        OwnFiles(query_codes=background, database_codes=background, **form, needs_relevance=False)
-    )
-    if length != n_bits:
-        raise HashbenchError(f"the codes of --background {background} have {length} bits, expected {n_bits}.")
+    form = {"n_bits": n_bits, "bit_order": own["bit_order"], "encoding": own["encoding"]}
+    files = OwnFiles(query_codes=background, database_codes=background, **form, needs_relevance=False)
+    try:
+        query, database, _ = read_packed(files)
+    except HashbenchError as error:
+        raise HashbenchError(f"--background {background}: {error}") from error
     ids = np.arange(len(query))
     return Problem.of_codes(query, database, (ids, ids), n_bits=n_bits, exclude_self=True).thresholds()
 

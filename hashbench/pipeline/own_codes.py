@@ -476,11 +476,27 @@ def read_packed(files: OwnFiles, sizes: Sequence[tuple[int, ...]] = ()) -> tuple
     return query, database, query.shape[-1] if query.ndim else 1
 
 
-def read_labelled(files: OwnFiles, path: Path) -> tuple[ByteArray, ByteArray, int, IntArray]:
+Labelled = tuple[ByteArray, ByteArray, int, IntArray]
+
+
+def read_labelled(files: OwnFiles, path: Path) -> Labelled:
     """Read packed codes, their length, and labelled pairs of ids in the files of codes or of row numbers."""
     query, database, n_bits = read_packed(files)
     specs = (files.query_codes, query), (files.database_codes, database)
     return query, database, n_bits, read_pairs(path, [read_ids(spec, len(codes)) for spec, codes in specs])
+
+
+def in_order_of(first: Labelled, other: Labelled) -> Labelled:
+    """Return the other codes of the same labelled pairs in the rows of the first, whatever the order of their ids."""
+    *of_first, _, rows = first
+    *of_other, n_bits, other_rows = other
+    roles = [[0], [1]] if not np.array_equal(*of_first) else [[0, 1], [0, 1]]  # columns of pairs with rows of the codes
+    moved = []
+    for codes, place, columns in zip(of_other, of_first, roles, strict=True):
+        target = np.zeros((len(place), codes.shape[1]), dtype=np.uint8)
+        target[rows[:, columns]] = codes[other_rows[:, columns]]
+        moved.append(target)
+    return moved[0], moved[1], n_bits, rows
 
 
 def check_judge(dataset: Dataset, spec: str, counts: tuple[int, int], relevance: Affinity | None) -> None:

@@ -36,7 +36,7 @@ from hashbench.store.results import (
 from hashbench.unseen import split_name
 
 TOLERANCE = 0.03  # of methods that train; between processors, .0212 was measured (docs/explanation/numbers.md)
-_NUMBER = re.compile(r"[01]\.\d{6}|nan")
+_NUMBER = re.compile(r"(0|[1-9]\d*)\.\d{6}|nan")
 
 
 def result_files(paths: Iterable[Path]) -> list[Path]:

@@ -12,7 +12,7 @@ from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.intervals import mean_interval
+from hashbench.scoring.intervals import Moments, mean_interval
 from hashbench.scoring.metrics import Metric, checked_metrics
 from hashbench.scoring.ranking import Ranking
 from hashbench.scoring.thresholds import count_kinds
@@ -149,10 +149,20 @@ class _Steps(NamedTuple):
 
     @property
     def interval_ends(self) -> list[Callable[[int], float]]:
-        """The upper and the lower end of the mean's interval over queries; 0 and 1 of a single query."""
+        """The upper and the lower end of the mean's interval over queries; 0 and 1 of a single query.
+
+        Where all queries find all, which shows nothing of others, they count as much as with one candidate less than
+        they need for it.
+        """
+
+        def moments(m: int) -> Moments:
+            return Moments.of(self.of_queries(self.expected(m)), self.n_alike)
+
+        all_found = int((self.before + self.size).max())
+        n_draws = moments(all_found - 1).n_draws
 
         def end(m: int, number: int, unknown: float) -> float:
-            value = mean_interval(self.of_queries(self.expected(m)), self.n_alike)[number]
+            value = mean_interval(moments(m), n_draws=n_draws if m >= all_found else None)[number]
             return unknown if np.isnan(value) else value
 
         return [lambda m: end(m, 1, 1.0), lambda m: end(m, 0, 0.0)]

@@ -236,9 +236,12 @@ class Evaluation:
 
         Queries count as independent; it is too narrow if several belong together, such as those of one image.
         """
-        from hashbench.scoring.intervals import mean_interval
+        from hashbench.scoring.intervals import Moments, mean_interval
 
-        ends = {name: mean_interval(scores.mean) for name, scores in self.scores.items()}
+        ends = {
+            name: mean_interval(Moments.of(scores.mean), is_share=not get_metric(name).is_of_levels)
+            for name, scores in self.scores.items()
+        }
         return ByMetric(ends, of_run=self.of_run)
 
     @property

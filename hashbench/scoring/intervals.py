@@ -14,7 +14,7 @@ from hashbench.errors import counted, needing
 CONFIDENCE = 0.95
 _MOST_GROUPS = 100
 _MOST_READ = 25  # of a database that is not the queries, each of which is counted by itself
-_FEW_CLASSES = 20  # fewer say little about other classes
+FEW_CLASSES = 20  # fewer say little about other classes
 _ALL = slice(None)
 _ROUNDING = 1e-12  # of scores
 
@@ -42,7 +42,7 @@ class Units(NamedTuple):
             classes, number = np.unique(
                 np.concatenate([getattr(plain, f"{role}_{kind}") for role in roles]), return_inverse=True
             )
-            if len(classes) >= _FEW_CLASSES:
+            if len(classes) >= FEW_CLASSES:
                 groups, n_groups = groups_of(len(classes), most)
                 of_query, of_item = np.split(groups[number], [n_queries])
                 words = counted(len(classes), "class", "classes")
@@ -100,28 +100,49 @@ def intervals(
     return _binomial_ends(share, pairs / pairs_per_independent, n_independent)
 
 
-def mean_interval(values: FloatArray, weights: IntArray | None = None) -> tuple[float, float]:
+class Moments(NamedTuple):
+    """Scores of queries like others: their number and mean, and the variance of this mean."""
+
+    n_queries: int
+    mean: float
+    variance: float
+
+    @classmethod
+    def of(cls, values: FloatArray, weights: IntArray | None = None) -> "Moments":
+        """Compute those of values that are not NaN; ``weights`` are the queries that each stands for."""
+        times = np.ones(len(values)) if weights is None else weights
+        is_defined = ~np.isnan(values) & (times > 0)
+        values, times = values[is_defined], times[is_defined]
+        n_queries = int(times.sum())
+        if n_queries < 2:
+            return cls(n_queries, np.nan, np.nan)
+        mean = float(times @ values / n_queries)
+        if float(np.ptp(values)) < _ROUNDING:
+            return cls(n_queries, mean, 0.0)
+        return cls(n_queries, mean, float(times @ (values - mean) ** 2) / (n_queries - 1) / n_queries)
+
+    @property
+    def n_draws(self) -> float:
+        """How many independent draws of 0 or 1 have this variance; as many as there are queries if these are equal."""
+        return self.mean * (1 - self.mean) / self.variance if self.variance else float(self.n_queries)
+
+
+def mean_interval(scores: Moments, *, is_share: bool = True, n_draws: float | None = None) -> tuple[float, float]:
     """Return the 95 % interval of the mean of a score over queries like these; NaN of fewer than two.
 
-    Scores from 0 to 1 get the binomial interval of as many draws of 0 or 1 as have the variance, and as there are
-    queries if these have one score; others get that of Student's t. NaN is left out. ``weights`` are the queries that
-    each value stands for.
+    Shares, scores from 0 to 1, get the binomial interval of as many draws of 0 or 1 as have the variance, unless these
+    are given; others, which are not negative, get that of Student's t.
     """
-    times = np.ones(len(values)) if weights is None else weights
-    is_defined = ~np.isnan(values) & (times > 0)
-    values, times = values[is_defined], times[is_defined]
-    n_queries = int(times.sum())
+    n_queries, mean, variance = scores
     if n_queries < 2:
         return np.nan, np.nan
-    mean, spread = float(times @ values / n_queries), float(np.ptp(values))
-    variance = float(times @ (values - mean) ** 2) / (n_queries - 1) / n_queries  # of the mean
-    if values.min() < 0 or values.max() > 1:
+    if not is_share:
         with needing("the interval of a mean"):
             from scipy.stats import t
         half = float(-t.ppf((1 - CONFIDENCE) / 2, n_queries - 1)) * variance**0.5
-        return mean - half, mean + half
-    n_draws = n_queries if spread < _ROUNDING else mean * (1 - mean) / variance
-    low, high = _binomial_ends(np.array([mean]), np.array([n_draws]), n_queries)
+        return max(mean - half, 0.0), mean + half
+    share = np.clip([mean], 0, 1).round(12)  # sums of equal scores are not quite 0 or 1
+    low, high = _binomial_ends(share, np.array([n_draws or scores.n_draws]), n_queries)
     return float(low[0]), float(high[0])
 
 

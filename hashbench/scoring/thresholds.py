@@ -23,7 +23,7 @@ from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.ignored import check_left, check_symmetry, not_symmetric, why_none_left
-from hashbench.scoring.intervals import CONFIDENCE, Units, groups_of, intervals
+from hashbench.scoring.intervals import CONFIDENCE, FEW_CLASSES, Units, groups_of, intervals
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.ranking import QueryKinds
 
@@ -428,7 +428,8 @@ def compare_pairs(first: Thresholds, second: Thresholds, rates: Sequence[float] 
 def _statistics(found: Thresholds, rates: Sequence[float]) -> list[FloatArray]:
     """Return uAP and the recall at each rate, (1 + n_groups,) each: of all pairs, and without those of each group."""
     all_pairs = np.stack([found.n_false, found.n_true])
-    counts = np.concatenate([all_pairs[None], all_pairs - found.by_group])  # (1 + n_groups, 2, n_bits + 1)
+    without = np.maximum(all_pairs - found.by_group, 0)  # pairs within a group of items may count twice
+    counts = np.concatenate([all_pairs[None], without])  # (1 + n_groups, 2, n_bits + 1)
     uap = get_metric("AP").scores(TieHistogram(counts)).mean
     false, true = np.moveaxis(np.cumsum(counts, axis=2) / np.maximum(counts.sum(axis=2, keepdims=True), 1), 1, 0)
     recalls = []
@@ -451,7 +452,7 @@ def _jackknife(value: float, without: FloatArray, n_independent: int) -> tuple[f
     n_groups = len(without)
     variance = (n_groups - 1) / n_groups * float(((without - without.mean()) ** 2).sum())
     half = float(stdtrit(n_independent - 1, 0.975)) * math.sqrt(variance)
-    return value - half, value + half
+    return max(value - half, -1.0), min(value + half, 1.0)
 
 
 def _check_share(share: float, what: str) -> None:
@@ -651,9 +652,13 @@ def count_labelled(
     pairs, notes = _checked_pairs(pairs, (len(query), len(database)), is_database=is_database)
     first, second, _ = pairs.T
     items, number = np.unique(np.stack([first, second + (0 if is_database else len(query))]), return_inverse=True)
-    groups, n_groups = groups_of(len(items))
-    of_pair = groups[number]  # (2, n_pairs)
-    units = Units(groups, None, n_groups, n_groups, False, counted(len(items), "item"))
+    sets = _sets_of_same(len(items), number[:, pairs[:, 2] == 1])  # which belong together, as copies of one image do
+    n_sets = int(sets.max()) + 1
+    if n_sets < FEW_CLASSES:
+        sets, n_sets = np.arange(len(items)), len(items)
+    groups, n_groups = groups_of(n_sets)
+    of_pair = groups[sets[number]]  # (2, n_pairs)
+    units = Units(groups[sets], None, n_groups, n_groups, False, _words(number, sets))
 
     def counted_in(half: IntArray) -> Thresholds:
         (chosen,) = np.nonzero(np.isin(of_pair, half).all(axis=0))
@@ -664,8 +669,7 @@ def count_labelled(
             f"{n_same:,} of {counted(len(chosen), 'labelled pair')} are the same. Precision and F1 depend on that "
             "share; recall and the false positive rate do not."
         )
-        words = counted(len(np.unique(number[:, chosen])), "item")
-        half_units = units._replace(n_independent=len(half), words=words)
+        half_units = units._replace(n_independent=len(half), words=_words(number[:, chosen], sets))
         parts = (
             _labelled_part(query, database, n_bits, pairs[chosen[rows]], of_pair[:, chosen[rows]], n_groups)
             for rows in chunks(0, len(chosen), max(_MEMORY // (16 * (n_bits + 1)), 1))
@@ -680,6 +684,26 @@ def count_labelled(
     n_left = len(pairs) - sum(half.n_relevant + half.n_irrelevant for half in (first_half, other))
     left_out = [f"{counted(n_left, 'labelled pair')} with an item in each half left out."] if n_left else []
     return replace(first_half, notes=[*first_half.notes, *left_out], held_out=other)
+
+
+def _words(items: IntArray, sets: IntArray) -> str:
+    """Describe some items and the sets of the same that they are in."""
+    items = np.unique(items)
+    n_sets = len(np.unique(sets[items]))
+    return counted(len(items), "item") + (f" in {counted(n_sets, 'set')} of the same" if n_sets < len(items) else "")
+
+
+def _sets_of_same(n_items: int, same: IntArray) -> IntArray:
+    """Return the set of each item, counted from 0, where pairs (2, n) are in one set."""
+    sets = np.arange(n_items)
+    while True:
+        least = sets.copy()
+        for one, other in (same, same[::-1]):
+            np.minimum.at(least, one, sets[other])
+        least = least[least]
+        if np.array_equal(least, sets):
+            return np.asarray(np.unique(sets, return_inverse=True)[1])
+        sets = least
 
 
 def _labelled_part(

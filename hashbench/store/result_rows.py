@@ -64,6 +64,7 @@ N_JOB, PARAMS = len(JOB), COLUMNS.index("params")  # fields of a key that are th
 _VALUE, _key_of = COLUMNS.index("value"), itemgetter(*map(COLUMNS.index, KEY))
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
 _WHOLE = tuple(place for place, kind in enumerate(Row.__annotations__.values()) if kind is int)
+_OF_LEVELS = re.compile(r"(ACG|WAP)(@\d+)?")  # metrics that are means of levels, which may be above 1
 _METRIC = re.compile(r"[A-Za-z]\w*(@(R|r?(0|[1-9]\d*)))?(:[a-z0-9=-]+)*", re.ASCII)
 
 
@@ -100,11 +101,12 @@ def check_params(params: Mapping[str, Any]) -> None:
 def check_numbers(row: Row) -> None:
     """Refuse numbers that no run produces; NaN is a mean of no query."""
     value, low, high, tie_sd = float(row.value), float(row.low), float(row.high), float(row.tie_sd or 0)
-    is_usual = 0 <= low <= value <= high <= 1 and 0 <= tie_sd <= (high - low) / 2
+    highest = 1e300 if _OF_LEVELS.fullmatch(row.metric) else 1
+    is_usual = 0 <= low <= value <= high <= highest and 0 <= tie_sd <= (high - low) / 2
     if is_usual and 0 <= row.n_undefined <= row.n_queries > 0 and row.n_bits > 0 <= row.seed and row.method_version > 0:
         return
-    if not all(number != number or 0 <= number <= 1 for number in (value, low, high)):
-        raise ValueError(f"value {row.value}, low {row.low} and high {row.high} are not all between 0 and 1")
+    if not all(number != number or 0 <= number <= highest for number in (value, low, high)):
+        raise ValueError(f"value {row.value}, low {row.low} and high {row.high} are not all between 0 and {highest:g}")
     if value < low - _ROUNDING or value > high + _ROUNDING:
         raise ValueError(f"value {row.value} lies outside its range over tie orders, {row.low} to {row.high}")
     if not tie_sd >= 0 or tie_sd > (high - low) / 2 + _ROUNDING:

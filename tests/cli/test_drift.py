@@ -178,6 +178,17 @@ def test_codes_are_compared_by_labelled_pairs_and_by_class(hashbench, arrays):
     for found, expected in zip(content, package.compare_pairs(*of_both), strict=True):
         assert expected._asdict().items() <= found.items()
         assert (found["first_codes"], found["second_codes"]) == ("d.npy", "short.npy")
+    order = np.random.default_rng(0).permutation(60)  # with ids, rows may be in any order
+    for name, codes, rows_of in (("a", "old-d", np.arange(60)), ("b", "new-d", order)):
+        lines = (f"{row},{''.join(map(str, arrays[codes][row].astype(int)))}\n" for row in rows_of)
+        Path(f"{name}.csv").write_text("id,code\n" + "".join(lines))
+    np.save("new.npy", arrays["new-d"])
+    by_row = printed(hashbench, "compare", "new.npy", "--database-codes", "old/d.npy", "--pairs", "pairs.csv")
+    by_id = printed(
+        hashbench, "compare", "b.csv", "--database-codes", "a.csv", "--pairs", "pairs.csv", "--bits", N_BITS
+    )
+    numbers = "first", "second", "value", "low", "high"
+    assert [[one[key] for key in numbers] for one in by_id] == [[one[key] for key in numbers] for one in by_row]
     scored = [
         package.evaluate(arrays[f"{age}-q"], arrays[f"{age}-d"], (arrays["ql"], arrays["dl"]), ["AP"]) for age in AGES
     ]

@@ -219,4 +219,17 @@ def test_a_background_of_unlabelled_codes_gives_the_false_positive_rates(hashben
     assert "without a false match" in few or "the upper bound of radius 0 is" in few
     np.save(files / "short.npy", others[:, :8])
     refused = hashbench(*of_files, "--background", files / "short.npy")
-    assert (refused.exit_code, "have 8 bits, expected 16" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "(400, 8), a column for each bit, and codes of 16" in refused.stderr) == (1, True)
+
+
+def test_outputs_never_replace_the_background_and_without_a_radius_there_are_no_false_pairs(hashbench, files):
+    np.save(files / "others.npy", np.load(files / "codes.npy"))
+    before = (files / "others.npy").read_bytes()
+    alone = "thresholds", "--database-codes", files / "codes.npy"
+    (files / "none.csv").write_text("one,other,same\n0,1,0\n2,3,0\n")
+    background = "--pairs", files / "none.csv", "--background", files / "others.npy"
+    refused = hashbench(*alone, *background, "--false-pairs", files / "others.npy")
+    assert (refused.exit_code, (files / "others.npy").read_bytes()) == (2, before)
+    lacking = hashbench(*alone, "--pairs", files / "none.csv", "--false-pairs", files / "false.csv")
+    assert (lacking.exit_code, (files / "false.csv").exists()) == (1, False)
+    assert "no radius was found whose false matches --false-pairs could write: no pair is relevant." in lacking.stderr

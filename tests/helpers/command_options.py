@@ -4,7 +4,7 @@ import click
 
 
 def commands(group, path=()):
-    """Yield each command line that there is, such as ``results info``, with its command."""
+    """Yield each command line that there is, such as ``results check``, with its command."""
     for name in group.list_commands(None):
         command = group.get_command(None, name)
         if isinstance(command, click.Group):

@@ -77,6 +77,20 @@ def test_the_interval_holds_the_number_of_all_queries_in_95_of_100_samples():
     assert 90 <= held <= 99
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_ends_of_the_interval_are_the_smallest_numbers_that_reach_the_recall(seed):
+    draw = np.random.default_rng(seed)
+    near, far = draw.random((40, 12)) < 0.5, draw.random((200, 12)) < 0.5
+    rows = np.zeros((40, 200), dtype=int)
+    within = (near[:, None] != far).sum(axis=2) + draw.random((40, 200)) * 2.5
+    np.put_along_axis(rows, within.argsort(axis=1)[:, :5], 1, axis=1)
+    problem = hashbench.Problem.of_codes(near, far, rows)
+    intervals = {m: problem.evaluate([f"R@{m}"]).intervals[f"R@{m}"] for m in range(5, 201)}
+    for count in problem.candidates("R@5", [0.5, 0.8, 0.9, 0.95]):
+        assert count.n_candidates_low == min(m for m, (_, high) in intervals.items() if high >= count.wanted)
+        assert count.n_candidates_high == min(m for m, (low, _) in intervals.items() if low >= count.wanted)
+
+
 def test_a_recall_that_is_reached_to_the_last_digit_counts():
     rows = np.eye(10, dtype=int)  # 10 queries; item i is the neighbour of query i, at distance i
     codes = np.tri(10, 9, -1, dtype=bool)

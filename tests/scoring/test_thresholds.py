@@ -5,6 +5,8 @@ import pytest
 from helpers import oracles
 from helpers.affinity_examples import N_BITS, RULES, database, query
 from helpers.slices import in_slices
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import t
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_curve
 
@@ -12,6 +14,7 @@ import hashbench
 from hashbench import HashbenchError
 from hashbench.affinity import Affinity
 from hashbench.bits import as_packed_pair
+from hashbench.scoring.thresholds import _sets_of_same
 
 ENDS = ("low", "high")
 DISTANCES = (query[:, None] != database).sum(axis=2)
@@ -97,8 +100,12 @@ def test_labelled_pairs_are_counted_as_they_are(is_database):
     np.testing.assert_array_equal(found.n_true, np.bincount(distances[is_same], minlength=N_BITS + 1))
     np.testing.assert_array_equal(found.n_false, np.bincount(distances[~is_same], minlength=N_BITS + 1))
     touched = pairs if is_database else pairs + np.array([0, len(items)])
-    assert found.units == f"{len(np.unique(touched))} items"
-    assert found.by_group.sum() == 2 * len(pairs)  # fewer items than groups: a pair touches two
+    graph = coo_array((np.ones(is_same.sum()), tuple(touched[is_same].T)), shape=2 * (len(items) + len(database),))
+    _, sets = connected_components(graph, directed=False)
+    n_items, n_sets = len(np.unique(touched)), len(np.unique(sets[touched]))
+    assert found.units == f"{n_items} items in {n_sets} sets of the same"
+    is_within = sets[touched[:, 0]] == sets[touched[:, 1]]
+    assert found.by_group.sum() == 2 * len(pairs) - is_within.sum()  # fewer sets than groups: others touch two
     assert found.uap.tie_sd > 0
     assert {"query_precision", "n_empty"}.isdisjoint(found.to_frame())
     swapped = np.column_stack([pairs[:, ::-1], is_same]) if is_database else np.column_stack([pairs, is_same])
@@ -252,19 +259,32 @@ def test_the_interval_of_a_difference_is_that_of_leaving_each_item_out():
     assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half))
 
 
-def test_intervals_of_differences_hold_for_other_items():
-    rng, held, values = np.random.default_rng(2), [], []
-    for _ in range(60):
-        labels = np.repeat(np.arange(25), 3)
-        load = rng.normal(size=(25, 1))[labels]
-        base = (rng.random((25, 16)) < 0.5)[labels]
-        found = [base ^ (rng.random((75, 16)) < 1 / (1 + np.exp(shift - load))) for shift in (2.0, 1.6)]
-        pooled = [hashbench.Problem.of_codes(c, c, (labels, labels), exclude_self=True).thresholds() for c in found]
-        _, recall = hashbench.compare_pairs(*pooled, rates=[0.01])
-        values.append(recall.value)
-        held.append((recall.low, recall.high))
-    true = np.mean(values)
-    assert 0.88 <= np.mean([low <= true <= high for low, high in held]) <= 1
+@pytest.mark.parametrize("n_copies", [2, 8])
+def test_intervals_of_differences_hold_for_other_images(n_copies):
+    labels = np.repeat(np.arange(25), n_copies)
+    first, second = np.triu_indices(len(labels), 1)
+    pairs = np.column_stack([first, second, labels[first] == labels[second]]).astype(int)
+    held, values, widths = [], [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        of_image, difficulty = (rng.random((2, 25, 16)) < 0.5)[:, labels], rng.normal(size=(2, 25, 1))[:, labels]
+        codes = of_image ^ (rng.random((2, len(labels), 16)) < 1 / (1 + np.exp(2 - difficulty)))
+        uap, _ = hashbench.compare_pairs(*(of_pairs(one, pairs) for one in codes), rates=[0.01])
+        held.append(uap.low <= 0 <= uap.high)  # both hashes are drawn alike
+        values.append(uap.value)
+        widths.append(uap.high - uap.low)
+    assert np.mean(held) >= 0.88
+    assert np.mean(widths) < 3 * 2 * np.std(values)
+
+
+def test_sets_of_the_same_are_found_through_any_chain():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        same = rng.integers(0, 30, (2, rng.integers(0, 40)))
+        graph = coo_array((np.ones(same.shape[1]), tuple(same)), shape=(30, 30))
+        n_sets, sets = connected_components(graph, directed=False)
+        found = _sets_of_same(30, same)
+        assert len(set(zip(found.tolist(), sets.tolist(), strict=True))) == n_sets == found.max() + 1
 
 
 def test_pairs_that_differ_are_not_compared():

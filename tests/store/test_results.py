@@ -276,6 +276,8 @@ def test_folds_of_a_dataset_share_a_folder(tmp_path):
 
 IMPOSSIBLE = [
     ({"high": "0.499998"}, "outside its range"),
+    ({"value": "1.000001", "high": "1.000001"}, "not all between 0 and 1"),
+    ({"metric": "WAP", "high": "inf"}, "not all between 0 and 1e.300"),
     ({"low": "nan", "high": "nan"}, "value is 0.500000, nan to nan, though 197 of 200 queries have a score"),
     ({"n_bits": 0}, "n_bits is 0"),
     ({"features": "pixels "}, "column features must be words with single blanks between them, got 'pixels '"),
@@ -287,6 +289,8 @@ POSSIBLE = [  # rounded, or not known
     {"high": "0.499999"},
     {"tie_sd": ""},
     {"value": "nan", "low": "nan", "high": "nan", "n_undefined": 200},
+    {"metric": "ACG@10", "value": "2.500000", "low": "1.000000", "high": "3.000000"},  # a mean of levels
+    {"metric": "WAP", "value": "2.500000", "low": "1.000000", "high": "3.000000"},
 ]
 
 
@@ -294,7 +298,8 @@ def test_numbers_that_no_run_gives_and_a_second_spelling_of_a_key_are_refused(tm
     for number, (changes, words) in enumerate(IMPOSSIBLE):
         results.merge_rows(tmp_path / str(number), [row(**changes)])
         assert re.search(f"line 2: .*{words}", complaint(results.read_folder, tmp_path / str(number)))
-    for changes in POSSIBLE:
-        results.merge_rows(tmp_path / "possible", [row(**changes)])
-        assert results.read_rows(tmp_path / "possible", "digits") == [row(**changes)]
-        assert results.read_results(tmp_path / "possible")["value"].isna().all() == ("value" in changes)
+    for number, changes in enumerate(POSSIBLE):
+        folder = tmp_path / f"possible-{number}"
+        results.merge_rows(folder, [row(**changes)])
+        assert results.read_rows(folder, "digits") == [row(**changes)]
+        assert results.read_results(folder)["value"].isna().all() == (changes.get("value") == "nan")

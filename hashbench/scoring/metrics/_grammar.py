@@ -365,6 +365,11 @@ class Metric:
         return HashbenchError(f"metric {self.name!r} returned {what}. Fix it; see hashbench check metric {self.name}.")
 
     @property
+    def is_of_levels(self) -> bool:
+        """Whether it is a mean of levels of relevance, which may be above 1; all others are from 0 to 1."""
+        return self.family.pattern.partition("@")[0] in ("ACG", "WAP")
+
+    @property
     def is_built_in(self) -> bool:
         """Whether it is built-in; its code is then part of the key of cached scores."""
         return self.family.function.__module__.startswith("hashbench.")
