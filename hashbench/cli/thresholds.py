@@ -144,7 +144,7 @@ def thresholds(
                 "--database-codes go with --pairs or --query-codes, which may be the same file with --exclude-self."
             )
         else:
-            counting = {"cluster": options.cluster(), "on_progress": progress.update}
+            counting: dict[str, Any] = {"cluster": options.cluster(), "on_progress": progress.update}
             problem = inputs.read_problem(codes, own, dataset, outputs, **counting).problem
             loud = {} if problem.codes.is_whole else {"on_progress": progress.update}
             found, find = problem.thresholds(held_out=held_out, **loud), partial(find_false, problem.codes)

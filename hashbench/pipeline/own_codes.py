@@ -488,11 +488,12 @@ def read_labelled(files: OwnFiles, path: Path) -> Labelled:
 
 def in_order_of(first: Labelled, other: Labelled) -> Labelled:
     """Return the other codes of the same labelled pairs in the rows of the first, whatever the order of their ids."""
-    *of_first, _, rows = first
-    *of_other, n_bits, other_rows = other
-    roles = [[0], [1]] if not np.array_equal(*of_first) else [[0, 1], [0, 1]]  # columns of pairs with rows of the codes
+    of_first, rows = first[:2], first[3]
+    n_bits, other_rows = other[2:]
+    are_same = np.array_equal(of_first[0], of_first[1])
+    roles = ([0, 1], [0, 1]) if are_same else ([0], [1])  # columns of pairs with rows of the codes
     moved = []
-    for codes, place, columns in zip(of_other, of_first, roles, strict=True):
+    for codes, place, columns in zip(other[:2], of_first, roles, strict=True):
         target = np.zeros((len(place), codes.shape[1]), dtype=np.uint8)
         target[rows[:, columns]] = codes[other_rows[:, columns]]
         moved.append(target)
