@@ -474,6 +474,7 @@ REST_BESIDE = {  # options that need or exclude others
     ("compare", "--qrels"): "run.txt run.txt",
     ("compare", "--pairs"): "codes.npy --database-codes codes.npy",
     ("encode", "--model"): "--from X.npy --output o.npy",
+    ("evaluate", "--scores"): OF_LABELS,
     ("encode", "--from"): "--model model.h5 --output o.npy",
     ("encode", "--output"): "--model model.h5 --from X.npy",
     ("evaluate", "--run"): "",

@@ -193,6 +193,25 @@ def require_codes(own: Mapping[str, Any]) -> None:
         raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
 
 
+def read_score_problem(
+    scores: str,
+    own: dict[str, Any],
+    dataset: str | None,
+    outputs: Mapping[str, Path | None],
+    metrics: Iterable[str],
+) -> "Problem":
+    """Read scores of all items for each query, and what is relevant, after checking the outputs."""
+    from hashbench.pipeline.own_codes import OwnFiles, read_scores
+    from hashbench.sources.array_files import split_spec
+
+    _refuse_workers()
+    own = {**own, "query_codes": "", "database_codes": ""}
+    refuse_outputs(
+        outputs, [split_spec(scores)[0], *files_of({**own, "query_codes": None, "database_codes": None}, dataset)]
+    )
+    return read_scores(scores, OwnFiles(**own, dataset=dataset), metrics)
+
+
 def read_run_problem(run: tuple[Path, Path], outputs: Mapping[str, Path | None], **how: Any) -> "Problem":
     """Read a run and its qrels, after checking the outputs."""
     from hashbench.scoring.runs import problem_of_run

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from hashbench.pipeline.own_codes import OwnCodes, Saving
 
+_OF_CODES = ("--query-codes", "--database-codes", "--bits", "--bit-order", "--encoding", "--distance", "--vectors")
 _IGNORING = ("exclude_self", "exclude_same_id", "groups", "junk_label")  # options that leave items out of rankings
 
 
@@ -35,6 +36,16 @@ _IGNORING = ("exclude_self", "exclude_same_id", "groups", "junk_label")  # optio
 @inputs.RELEVANCE
 @inputs.vectors_group()
 @option_group("Real-valued queries", inputs.QUERY_OUTPUTS, constraint=inputs.ONLY_OWN)
+@option_group(
+    "Scores instead of codes",
+    option(
+        "--scores",
+        type=options.ARRAY,
+        help="Scores of all items of the database for each query, (n_queries, n_database), such as similarities: the "
+        "higher, the nearer.",
+    ),
+    constraint=options.NotWith("CODES.h5", "--run", *_OF_CODES),
+)
 @option_group(
     "Run files",
     inputs.RUN,
@@ -68,9 +79,11 @@ _IGNORING = ("exclude_self", "exclude_same_id", "groups", "junk_label")  # optio
 )
 @cloup.constraint(options.NotWith("--run"), ["codes", "dataset", "curves"])
 @cloup.constraint(options.NotWith("CODES.h5"), ["exclude_self"])
+@cloup.constraint(options.NotWith("--scores"), ["curves", "query_outputs"])
 def evaluate(
     codes: Path | None,
     dataset: str | None,
+    scores: str | None,
     run: tuple[Path, Path] | None,
     complete: bool,
     exclude_self: bool,
@@ -102,6 +115,9 @@ def evaluate(
     check_installed(*(["pandas"] if per_query or curves else []))
     if run is not None:
         problem = inputs.read_run_problem(run, outputs, complete=complete, exclude_self=exclude_self)
+    elif scores is not None:
+        own["exclude_self"] = exclude_self
+        problem = inputs.read_score_problem(scores, own, dataset, outputs, metrics or DEFAULT_METRICS)
     else:
         own["exclude_self"] = exclude_self
         counting = {"cluster": options.cluster(), "on_progress": progress.update}

@@ -29,6 +29,7 @@ from hashbench.scoring.evaluation import Evaluation, arrays_of
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.hamming import check_counts as check_rated
 from hashbench.scoring.ignored import leave_out
+from hashbench.scoring.lists import problem_of_scores
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.scoring.problem import Problem
 from hashbench.scoring.real_rankings import as_outputs, bits_or_counts
@@ -46,7 +47,15 @@ from hashbench.sources.array_files import (
     refuse_transposed,
     split_spec,
 )
-from hashbench.sources.formats import COARSE_KEYS, CODE_KEYS, FEATURE_KEYS, GROUP_KEYS, ID_KEYS, LABEL_KEYS
+from hashbench.sources.formats import (
+    COARSE_KEYS,
+    CODE_KEYS,
+    FEATURE_KEYS,
+    GROUP_KEYS,
+    ID_KEYS,
+    LABEL_KEYS,
+    SCORE_KEYS,
+)
 from hashbench.sources.pair_files import read_ids, read_pairs, refuse_other_ids
 from hashbench.store import hdf5, score_cache
 from hashbench.store.artifact import read_record
@@ -393,7 +402,25 @@ def read_own(
     with naming or nullcontext():
         query, database, n_bits = read_packed(files, sizes or [array.shape for array in chain(*labels[:1])])
     outputs = None if files.query_outputs is None else _read_outputs(files, (len(query), n_bits))
-    counts = len(query), len(database)
+    affinity, content = _relevance(files, labels, judge, (len(query), len(database)))
+    fingerprint = _fingerprint(content) if judge is None else judge.fingerprint
+    affinity, ignored = files.reduced(affinity)
+    if ignored:
+        fingerprint = sha256(f"{fingerprint}:{canonical_json(ignored)}".encode()).hexdigest()[:16]
+    if files.distance == "hamming":
+        compared = vectors if judge is None else features_of(judge)
+        packed = query, database, n_bits, affinity
+        problem = Problem.of_packed(*packed, vectors=compared, query_outputs=outputs)
+    else:
+        problem = Problem.of_outputs(query, database, affinity, files.distance)
+    own = OwnCodes(problem, n_bits, judge, fingerprint, files.distance, vectors, ignored)
+    return replace(own, has_own_outputs=outputs is not None)
+
+
+def _relevance(
+    files: OwnFiles, labels: Sequence[Sequence[AnyArray]], judge: Dataset | None, counts: tuple[int, int]
+) -> tuple[Any, dict[str, Any]]:
+    """Return what is relevant, and the content that says so, which a dataset leaves empty."""
     content: dict[str, Any] = {}
     affinity: Any = None
     if files.affinity is not None:
@@ -407,18 +434,19 @@ def read_own(
     if judge is not None:
         check_judge(judge, str(files.dataset), counts, affinity)
         affinity = judge.affinity()
-    fingerprint = _fingerprint(content) if judge is None else judge.fingerprint
-    affinity, ignored = files.reduced(affinity)
-    if ignored:
-        fingerprint = sha256(f"{fingerprint}:{canonical_json(ignored)}".encode()).hexdigest()[:16]
-    if files.distance == "hamming":
-        compared = vectors if judge is None else features_of(judge)
-        packed = query, database, n_bits, affinity
-        problem = Problem.of_packed(*packed, vectors=compared, query_outputs=outputs)
-    else:
-        problem = Problem.of_outputs(query, database, affinity, files.distance)
-    own = OwnCodes(problem, n_bits, judge, fingerprint, files.distance, vectors, ignored)
-    return replace(own, has_own_outputs=outputs is not None)
+    return affinity, content
+
+
+def read_scores(scores: str, files: OwnFiles, metrics: Iterable[str]) -> Problem:
+    """Read scores of all items for each query, (n_queries, n_database), and what is relevant, for metrics."""
+    _refuse_other_ids(files)
+    judge = None if files.dataset is None else load_dataset(files.dataset)[0]
+    labels = [[read_whole(spec, keys) for spec in specs.values()] for specs, keys in files.label_files]
+    matrix = read_array(scores, SCORE_KEYS)
+    if matrix.ndim != 2:
+        raise HashbenchError(f"scores in {scores} have shape {matrix.shape}, expected (n_queries, n_database).")
+    affinity, _ = _relevance(files, labels, judge, (matrix.shape[0], matrix.shape[1]))
+    return problem_of_scores(files.reduced(affinity)[0], matrix, metrics)
 
 
 def _refuse_other_ids(files: OwnFiles) -> None:

@@ -80,6 +80,20 @@ def evaluate_ranking(
     >>> evaluate_ranking([[1, 0, 0]], [[0.5, 0.5, 0.1]], ["AP"])
     <Evaluation of 1 query; AP: 0.7500 (0.5000 to 1.0000; tie_sd 0.2500)>
     """
+    ignored = exclude_self, exclude_same_id, groups, junk_label
+    return problem_of_scores(relevance, scores, metrics, *ignored).evaluate(metrics, undefined=undefined)
+
+
+def problem_of_scores(
+    relevance: npt.ArrayLike | Sequence[npt.ArrayLike] | Affinity,
+    scores: npt.ArrayLike | Sequence[npt.ArrayLike],
+    metrics: Iterable[str],
+    exclude_self: bool = False,
+    exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    junk_label: int | str | Sequence[int | str] | None = None,
+) -> Problem:
+    """Return rankings by any scores, for metrics, from what `evaluate_ranking` takes."""
     is_whole = (
         isinstance(relevance, Affinity)
         or exclude_self
@@ -106,8 +120,7 @@ def evaluate_ranking(
             f"excluding self-matches needs the same items as queries and database, got {len(lists):,} queries and "
             f"{len(lists[0]):,} items."
         )
-    chosen = checked_metrics(metrics, undefined)
-    takes_real = all(metric.family.takes_real_levels for metric in chosen)
+    takes_real = all(metric.family.takes_real_levels for metric in checked_metrics(metrics, "skip"))
     kept = [grade[is_left] for grade, is_left in zip(grades, left, strict=True)]
     check_left(np.array([len(one) for one in kept]), np.arange(len(kept)))
     _check_order(np.concatenate(kept), np.concatenate(lists), may_be_real=takes_real)
@@ -125,7 +138,7 @@ def evaluate_ranking(
     ]
     about = [] if rule is None else list(rule.notes)
     ranking = ListRanking(ranked, levels, int(starts[-1] + lengths[-1]), keys, rule)
-    return Problem(ranking, about=about).evaluate(metrics, undefined=undefined)
+    return Problem(ranking, about=about)
 
 
 def _as_matrix(rows: Sequence[AnyArray]) -> Affinity:

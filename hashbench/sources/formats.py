@@ -17,6 +17,7 @@ from hashbench.errors import HashbenchError
 from hashbench.sources._torch import import_library, import_torch
 from hashbench.store.inputs import check_fits, check_stored, open_hdf5
 
+SCORE_KEYS = ("scores", "similarity", "similarities")
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
 ROW_KEYS = ("train_index", "row", "rows", "train")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")

@@ -1,5 +1,6 @@
 """Real-valued outputs, and real-valued queries against binary codes, beside rankings by the same numbers."""
 
+import json
 import operator
 from contextlib import nullcontext
 from fractions import Fraction
@@ -278,3 +279,28 @@ def test_the_command_takes_outputs_of_the_users_queries(hashbench):
     np.testing.assert_allclose(values, expected.scores["AP:dot"].mean)
     unused = hashbench("evaluate", *files, "--query-outputs", "outputs.npy", "--metric", "AP")
     assert "such as --metric AP:dot, or leave the outputs out" in unused.stderr
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_the_command_takes_a_matrix_of_scores_instead_of_codes(hashbench):
+    rng = np.random.default_rng(3)
+    scores, (of_query, of_item) = rng.integers(0, 4, (12, 30)) / 4, (rng.integers(0, 3, 12), rng.integers(0, 3, 30))
+    for name, values in {"scores": scores, "ql": of_query, "dl": of_item, "group": rng.integers(0, 2, 30)}.items():
+        np.save(f"{name}.npy", values)
+    np.save("query-group.npy", rng.integers(0, 2, 12))
+    relevance = (of_query[:, None] == of_item).astype(int)
+    of_labels = "evaluate", "--scores", "scores.npy", "--query-labels", "ql.npy", "--database-labels", "dl.npy"
+    asked = *of_labels, "--metric", "AP", "--metric", "P@5", "--format", "json"
+    found, expected = json.loads(hashbench(*asked).stdout), evaluate_ranking(relevance, scores, ["AP", "P@5"])
+    assert {name: found[name]["mean"] for name in expected} == {name: one.mean for name, one in dict(expected).items()}
+    ignored = json.loads(hashbench(*asked, "--groups", "query-group.npy", "group.npy").stdout)
+    seen = (np.load("query-group.npy")[:, None] == np.load("group.npy")) & (relevance > 0)
+    assert ignored["AP"]["mean"] == evaluate_ranking(np.where(seen, -1, relevance), scores, ["AP"])["AP"].mean
+    for more, words in {
+        ("--bits", "3"): "--scores does not go with --bits",
+        ("--curves", "c.svg"): "--curves does not go with --scores",
+        ("--metric", "P@r2"): "P@r2 counts inside a radius",
+        ("--scores", "ql.npy"): "scores in ql.npy have shape (12,), expected (n_queries, n_database)",
+        ("--query-labels", "dl.npy"): "there is relevance for 30 queries and there are scores for 12",
+    }.items():
+        assert words in hashbench(*of_labels, *more).stderr
