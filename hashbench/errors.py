@@ -1,10 +1,11 @@
 """The exception for mistakes a user can fix, and helpers for its sentences."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-_BASE_INSTALL = {  # what is imported on demand: packages by module
+_PACKAGES = {  # what is imported on demand: packages by module
     "PIL": "pillow",
+    "faiss": "faiss-cpu",
     "filelock": "filelock",
     "h5py": "h5py",
     "jinja2": "jinja2",
@@ -12,6 +13,8 @@ _BASE_INSTALL = {  # what is imported on demand: packages by module
     "matplotlib": "matplotlib",
     "numba": "numba",
     "numpy": "numpy",
+    "onnx": "onnx",
+    "onnxruntime": "onnxruntime",
     "pandas": "pandas",
     "platformdirs": "platformdirs",
     "requests": "requests",
@@ -19,6 +22,18 @@ _BASE_INSTALL = {  # what is imported on demand: packages by module
     "scipy": "scipy",
     "sklearn": "scikit-learn",
     "threadpoolctl": "threadpoolctl",
+    "usearch": "usearch",
+}
+_EXTRAS = {  # that have them; all others come with hashbench, or are to be installed by name
+    "fast": ("numba",),
+    "tables": ("pandas", "scipy"),
+    "methods": ("joblib", "pillow", "requests", "scikit-learn", "threadpoolctl"),
+    "figures": ("jinja2", "matplotlib"),
+    "export": ("faiss-cpu", "onnx", "onnxruntime", "usearch"),
+    "cluster": ("distributed",),
+    "hf": ("transformers",),
+    "parquet": ("pyarrow",),
+    "safetensors": ("safetensors",),
 }
 
 
@@ -102,19 +117,22 @@ def nearest_pair(names: Sequence[str], others: Sequence[str]) -> tuple[str, str]
     )
 
 
-@contextmanager
-def needing(what: str = "this", packages: Mapping[str, str] = _BASE_INSTALL) -> Iterator[None]:
-    """Turn the import of a missing package, one of those by module, into an error: ``what`` needs it.
+def how_to_install(package: str) -> str:
+    """Return the command that installs a package, by the extra of hashbench that has it."""
+    extra = next((extra for extra, packages in _EXTRAS.items() if package in packages), None)
+    return f"pip install 'hashbench[{extra}]'" if extra else f"pip install {package}"
 
-    Many parts of hashbench need few packages of the base install, so people install it without the others.
-    """
+
+@contextmanager
+def needing(what: str = "this") -> Iterator[None]:
+    """Turn the import of a missing package into an error that names its extra: ``what`` needs it."""
     try:
         yield
     except ModuleNotFoundError as error:
-        package = packages.get(str(error.name))  # a part that an installed package lacks is another fault
+        package = _PACKAGES.get(str(error.name))  # a part that an installed package lacks is another fault
         if package is None:
             raise
-        raise HashbenchError(f"{what} needs {package}, which is not installed: pip install {package}.") from error
+        raise HashbenchError(f"{what} needs {package}, which is not installed: {how_to_install(package)}.") from error
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -7,6 +7,7 @@ import sys
 import sysconfig
 import tarfile
 import venv
+from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
@@ -148,3 +149,49 @@ def test_a_project_that_uses_the_wheel_runs_and_is_checked_strictly(environment,
     (tmp_path / "user.py").write_text(wrong, encoding="utf-8")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert {"[arg-type]", "[attr-defined]"} <= set(re.findall(r"\[[a-z-]+\]", done.stdout))
+
+
+def test_the_base_install_alone_scores_has_types_and_lacks_nothing(tmp_path):
+    uv = Path(sys.executable).with_name("uv")
+    if not uv.exists():
+        pytest.skip("needs uv, which `make` installs")
+    folder = tmp_path / "base"
+    venv.create(folder, with_pip=False)
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+    def run(*command, **options):
+        done = subprocess.run(
+            [*map(str, command)], cwd=tmp_path, capture_output=True, text=True, check=False, **options
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run(uv, "pip", "install", "--quiet", "--python", python, "-c", ROOT / "constraints.txt", the_only("*.whl"))
+    run(uv, "pip", "check", "--python", python)
+    n_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    assert n_bytes < 120e6
+    arrays = "import numpy as np; np.save('q.npy', np.eye(4, 8) > 0); np.save('l.npy', [0, 0, 1, 1])"
+    run(python, "-c", arrays)
+    hashbench = python.with_name("hashbench")
+    codes = (
+        "--query-codes",
+        "q.npy",
+        "--database-codes",
+        "q.npy",
+        "--query-labels",
+        "l.npy",
+        "--database-labels",
+        "l.npy",
+    )
+    assert "AP,0.861111" in run(hashbench, "evaluate", *codes, "--metric", "AP", "--format", "csv")
+    lacking = subprocess.run(
+        [hashbench, *["run", "--method", "itq", "--bits", "8"]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert lacking.stderr.endswith("needs scikit-learn, which is not installed: pip install 'hashbench[methods]'.\n")
+    (tmp_path / "user.py").write_text("import hashbench\nprint(hashbench.evaluate([[1]], [[1]], ([0], [0])).summary)\n")
+    options = "--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", f"--python-executable={python}"
+    run(sys.executable, "-m", "mypy", *options, "user.py")

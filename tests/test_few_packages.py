@@ -48,14 +48,13 @@ OF_NUMPY = [
 OF_OTHERS = [
     (["evaluate", *LABELLED, "--per-query", "scores.csv"], "pandas"),
     (["evaluate", *LABELLED, "--curves", "curves.csv"], "pandas"),
-    (["save", "mine", *LABELLED, "--dataset", "own"], "filelock"),
     (["evaluate", "--query-codes", "q.csv", *LABELLED[2:]], "pandas"),
     (["evaluate", "--query-codes", "q.mat", *LABELLED[2:]], "scipy"),
     (["evaluate", *CODES, "--affinity", "a.npz"], "scipy"),
     (["evaluate", *CODES, "--affinity", "a.ivecs"], "scipy"),
     (["thresholds", *LABELLED], "scipy"),
     (["explain", *LABELLED], "numba"),
-    (ITQ, "filelock"),
+    (ITQ, "scikit-learn"),
     (["encode", "--method", "itq", "--bits", "8", "--dataset", "q.h5"], "scikit-learn"),
     (["tables"], "pandas"),
     (["report"], "jinja2"),
@@ -125,7 +124,8 @@ def test_commands_say_what_to_install_before_any_work_and_write_nothing(printed)
     for command, package in OF_OTHERS:
         exit_code, stdout, stderr = printed[0][" ".join(command)]
         assert (exit_code, stdout, stderr.count("\n")) == (1, "", 1), command
-        assert re.fullmatch(f"Error: .* needs {package}, which is not installed: pip install {package}.\n", stderr)
+        expected = f"needs {package}, which is not installed: {errors.how_to_install(package)}."
+        assert re.fullmatch(f"Error: .* {re.escape(expected)}\n", stderr), stderr
     assert printed[1] == set()
 
 
@@ -155,7 +155,7 @@ for call in {list(CALLS)}:
 """
     stdout, _ = run_with_few_packages(script)
     for line, message in zip(stdout.splitlines(), CALLS.values(), strict=True):
-        assert line == f"{message}, which is not installed: pip install {message.rpartition(' ')[2]}."
+        assert line == f"{message}, which is not installed: {errors.how_to_install(message.rpartition(' ')[2])}."
 
 
 def test_functions_name_the_package_that_they_need_with_numpy_alone():
@@ -181,10 +181,18 @@ for call in {list(calls)}:
     assert run_with_few_packages(script)[0].splitlines() == list(calls.values())
 
 
-def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known():
+def test_every_package_that_is_imported_on_demand_is_known_with_its_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    needed = {re.split("[<>=]", requirement)[0].lower() for requirement in project["dependencies"]}
-    assert {*errors._BASE_INSTALL.values()} == needed - {"click", "cloup"}
+
+    def packages(requirements):
+        names = {re.split("[<>=]", requirement)[0].lower() for requirement in requirements}
+        return {name for name in names if not name.startswith("hashbench[")}
+
+    extras = {name: packages(parts) for name, parts in project["optional-dependencies"].items()}
+    assert {name: {*parts} for name, parts in errors._EXTRAS.items()}.items() <= extras.items()
+    of_extras = {package for parts in errors._EXTRAS.values() for package in parts}
+    others = {"click", "cloup", "distributed", "transformers", "pyarrow", "safetensors"}  # with errors of their own
+    assert {*errors._PACKAGES.values()} == (packages(project["dependencies"]) | of_extras) - others
     with pytest.raises(ModuleNotFoundError, match="no_such_module"), errors.needing("this"):
         import no_such_module  # noqa: F401
     with pytest.raises(ModuleNotFoundError), errors.needing("this"):
@@ -194,7 +202,7 @@ def test_every_package_of_the_base_install_that_is_imported_on_demand_is_known()
 @pytest.mark.parametrize(
     ("error", "advice"),
     [
-        (ModuleNotFoundError("No module named 'numba'"), "pip install numba"),
+        (ModuleNotFoundError("No module named 'numba'"), "pip install 'hashbench[fast]'"),
         (ImportError("Numba needs NumPy 2.3 or less."), "Numba needs NumPy 2.3 or less."),
     ],
 )
@@ -227,5 +235,5 @@ def test_loops_that_only_numba_can_run_say_so_when_they_are_called(monkeypatch):
     monkeypatch.setattr(_parallel, "numba_error", missing)
     monkeypatch.setitem(__import__("sys").modules, "numba", None)
     loop = _parallel.to_machine_code(lambda x: x)
-    with pytest.raises(HashbenchError, match="this needs numba, which is not installed: pip install numba"):
+    with pytest.raises(HashbenchError, match=r"this needs numba, .* pip install 'hashbench\[fast\]'"):
         loop(1)

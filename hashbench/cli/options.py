@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.study import Study
 
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType  # which takes no type before click 8.5
+
 OptionDecorator = Callable[[Any], Any]
 
 
@@ -103,7 +107,7 @@ def completing(*kinds: str) -> Callable[[click.Context, click.Parameter, str], l
     return complete
 
 
-class OneEach(click.ParamType[Any]):
+class OneEach(_ParamType):
     """A value of a repeatable option; a list with commas is refused, with the options to write instead."""
 
     def __init__(self, kind: Any = str) -> None:

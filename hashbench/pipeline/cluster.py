@@ -27,7 +27,7 @@ from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, Progress, Rows, SliceableCodes, silent
 from hashbench.affinity import Affinity
 from hashbench.bits import to_words
-from hashbench.errors import HashbenchError, one_line
+from hashbench.errors import HashbenchError, how_to_install, one_line
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.one_job import Outcome, finish, load_once
 from hashbench.pipeline.steps import Demands
@@ -83,7 +83,7 @@ def connected(cluster: Cluster) -> "Iterator[Client]":
         from distributed.security import Security
         from distributed.versions import VersionMismatchWarning
     except ImportError as error:
-        raise HashbenchError("workers need Dask, which is not installed: pip install distributed.") from error
+        raise HashbenchError(f"workers need Dask, which is not installed: {how_to_install('distributed')}.") from error
     try:
         is_file = Path(scheduler).is_file()
         address = json.loads(Path(scheduler).read_text(encoding="utf-8"))["address"] if is_file else scheduler

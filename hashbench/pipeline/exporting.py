@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from hashbench.method import HashMethod
 
 
-_PACKAGES = {"faiss": "faiss-cpu", "onnx": "onnx", "onnxruntime": "onnxruntime", "usearch": "usearch"}  # by module
 _N_COMPARED = 1000  # items that are encoded to compare
 _TEXTS = 65536  # codes that are written as texts at a time
 
@@ -74,7 +73,7 @@ def export(
     if useless:
         raise HashbenchError(f"{' and '.join(useless)} has no effect on {what} written for {target}; leave it out.")
     output = file_behind(output)
-    with needing(f"writing for {target}", _PACKAGES):
+    with needing(f"writing for {target}"):
         if is_codes:
             return _export_codes(path, target, output, role or "database")
         return _export_model(read_model(path), target, output, precision or "float64", items)

@@ -8,7 +8,7 @@ from threading import Timer
 
 from hashbench._parallel import watchers
 from hashbench._typing import Progress
-from hashbench.errors import one_line
+from hashbench.errors import how_to_install, one_line
 
 _is_reported: ContextVar[bool] = ContextVar("_is_reported", default=False)
 _PATIENCE = 3.0  # seconds that work without numba takes before a line says so
@@ -63,7 +63,7 @@ class _Watcher:
         global _has_complained
         if not _has_complained:
             _has_complained = True
-            how = "pip install numba" if isinstance(error, ModuleNotFoundError) else one_line(error)
+            how = how_to_install("numba") if isinstance(error, ModuleNotFoundError) else one_line(error)
             self._on_progress(f"scoring without numba, which would make it faster ({how})", 0, 0)
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from hashbench._typing import AnyArray
 from hashbench._validation import as_array, checked_sparse
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, how_to_install
 from hashbench.sources._torch import import_library, import_torch
 from hashbench.store.inputs import check_fits, check_stored, open_hdf5
 
@@ -201,7 +201,7 @@ def opened_vectors(path: Path) -> Iterator[Mapping[str, Any]]:
 @contextmanager
 def opened_safetensors(path: Path) -> Iterator[Mapping[str, Any]]:
     """Open the arrays of a .safetensors file; they stay on disk."""
-    advice = f"reading {path} needs safetensors: pip install safetensors."
+    advice = f"reading {path} needs safetensors: {how_to_install('safetensors')}."
     with import_library("safetensors", advice).safe_open(path, framework="numpy") as file:
         arrays = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # it is no dict
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from hashbench._typing import AnyArray
 from hashbench._validation import is_missing
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, how_to_install
 from hashbench.sources._torch import import_library
 from hashbench.sources.formats import CODE_KEYS, FEATURE_KEYS, LABEL_KEYS, Lazy, is_identifier, shown
 from hashbench.store.inputs import check_fits, reading
@@ -527,7 +527,7 @@ def _check_lengths(lengths: set[int], name: str, path: Path) -> None:
 
 def import_arrow(module: str, path: Path) -> Any:
     """Return a module of pyarrow, with which ``path`` is read."""
-    return import_library(module, f"reading {path} needs pyarrow: pip install pyarrow.")
+    return import_library(module, f"reading {path} needs pyarrow: {how_to_install('pyarrow')}.")
 
 
 @contextmanager

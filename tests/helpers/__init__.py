@@ -18,7 +18,7 @@ score_assertions   assertions of scores
 artifacts          files of hashbench, edited as a program would that knows their form
 waiting            waiting for other processes, with a deadline far away
 processes          Python in a process of its own
-few_packages       the same without most packages of the base install
+few_packages       the same with the packages of the base install alone
 scoring_calls      every way to score from Python
 slices             codes of a database that is read in slices
 json_output        what commands print as JSON

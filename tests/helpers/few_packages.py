@@ -1,4 +1,4 @@
-"""Python in a process that has NumPy, click, cloup, rich and h5py, and no other package of the base install."""
+"""Python in a process that has the packages of the base install, and none of the extras."""
 
 import subprocess
 import sys
@@ -6,7 +6,8 @@ import sys
 REFUSING = """
 import sys
 ALLOWED = {*sys.stdlib_module_names, "hashbench"}
-ALLOWED |= {"numpy", "h5py", "click", "cloup", "typing_extensions", "rich", "markdown_it", "mdurl", "pygments"}
+ALLOWED |= {"numpy", "h5py", "click", "cloup", "typing_extensions", "filelock", "platformdirs"}
+ALLOWED |= {"rich", "markdown_it", "mdurl", "pygments"}
 class Refusing:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] not in ALLOWED:

@@ -187,6 +187,8 @@ def test_models_and_options_that_a_target_cannot_take_are_refused(name, target, 
 
 def test_a_library_that_is_missing_is_named(codes_file, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(HashbenchError, match=r"writing for faiss needs faiss-cpu, .* pip install faiss-cpu"):
+    with pytest.raises(
+        HashbenchError, match=r"writing for faiss needs faiss-cpu, .* pip install 'hashbench\[export\]'"
+    ):
         export(codes_file[0], "faiss", tmp_path / "c.faiss")
     assert not list(tmp_path.glob("*.faiss"))

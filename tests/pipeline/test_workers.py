@@ -55,5 +55,5 @@ def test_a_dataset_that_cannot_be_prepared_fails_its_own_jobs(tmp_path, monkeypa
 def test_a_cluster_without_dask_is_refused(monkeypatch):
     jobs = grid(["digits"], ["lsh"], [4], [0], {})
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(HashbenchError, match=r"workers need Dask, .* pip install distributed"):
+    with pytest.raises(HashbenchError, match=r"workers need Dask, .* pip install 'hashbench\[cluster\]'"):
         next(run_all(jobs, Demands(["AP"]), cluster=Cluster("tcp://127.0.0.1:1")))

@@ -198,7 +198,7 @@ def test_arrays_of_safetensors_are_read_by_name_whole_and_in_slices(tmp_path, mo
     pytest.importorskip("safetensors.torch").save_file({"X": torch.ones(3, 2, dtype=torch.bfloat16)}, path)
     assert "is BF16, which NumPy does not have" in complaint(read_features, path)
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    assert "a.safetensors needs safetensors: pip install safetensors." in complaint(read_features, path)
+    assert "a.safetensors needs safetensors: pip install 'hashbench[safetensors]'." in complaint(read_features, path)
 
 
 # ---------------------------------------------------------------- sparse matrices of SciPy

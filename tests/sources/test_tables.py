@@ -505,5 +505,5 @@ def test_parquet_needs_pyarrow(tmp_path, monkeypatch, is_installed):
     else:
         for name in ("pyarrow", "pyarrow.parquet"):
             monkeypatch.setitem(sys.modules, name, None)
-        message = "a.parquet needs pyarrow: pip install pyarrow"
+        message = "a.parquet needs pyarrow: pip install 'hashbench[parquet]'"
     assert message in complaint(read_features, str(tmp_path / "a.parquet"))

@@ -592,7 +592,7 @@ def test_values_that_are_not_finite_are_refused(copy):
 def test_without_the_library_the_error_says_what_to_install(models, monkeypatch):
     kind = f"hf:{models('vit')}"
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(HashbenchError, match="transformers, which is not installed: pip install transformers"):
+    with pytest.raises(HashbenchError, match=r"transformers, which is not installed: pip install 'hashbench\[hf\]'"):
         Model(kind, "images")
 
 

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hashbench._typing import Float32Array, Progress, silent
-from hashbench.errors import HashbenchError, one_line
+from hashbench.errors import HashbenchError, how_to_install, one_line
 from hashbench.sources._torch import find_device, import_library, import_torch
 from hashbench.store.inputs import reading
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 PREFIX = "hf:"
 POOLINGS = {"cls": "CLS", "mean": "mean", "projection": "projection"}  # as users type them and as rows show them
-_HOW_TO_INSTALL = "features hf:MODEL need the library transformers, which is not installed: pip install transformers."
+_HOW_TO_INSTALL = (
+    "features hf:MODEL need the library transformers, which is not installed: " + how_to_install("transformers") + "."
+)
 _FILES = re.compile(r"(1_Pooling/)?[^/]+\.(json|txt|model)|[^/]+\.safetensors")  # of a model that are read
 _DOWNLOADED = {"allow_patterns": ["*.json", "*.txt", "*.model", "*.safetensors"], "ignore_patterns": ["[!1]*/*"]}
 _POOLING_FILE = "1_Pooling/config.json"  # of sentence-transformers
