@@ -247,7 +247,15 @@ def test_dch_is_finite_where_outputs_are_equal():
 
 @pytest.mark.parametrize(
     ("n_bits", "n_classes", "threshold"),
-    [(32, 21, 0.0), (32, 80, 0.125), (64, 10, 1 - 66 / 64), (12, 38, 1 / 3), (40, 21, 1 - 34 / 36), (8, 2, -1.0)],
+    [
+        (32, 21, 0.0),
+        (32, 80, 0.125),
+        (64, 10, 1 - 66 / 64),
+        (12, 38, 1 / 3),
+        (40, 21, 1 - 34 / 36),
+        (8, 2, -1.0),
+        (16, 129, 1 - 10 / 16),  # the code of Nordstrom and Robinson, 256 words at distance 6, is not linear
+    ],
 )
 def test_thresholds_of_hyp2_are_of_the_best_linear_codes(n_bits, n_classes, threshold):
     assert default_threshold(n_bits, n_classes) == pytest.approx(threshold)
