@@ -185,3 +185,22 @@ def test_missing_files_are_asked_for_with_their_address_and_place(data, name, ki
     for line, file in zip(lines, files, strict=True):
         assert line.startswith(file)
         assert f", to {data / 'sources' / name / file.split()[0]} (" in line
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_read"),
+    [({}, True), ({"features": np.ones((501, 4))}, False), ({"labels": np.ones((500, 2), np.uint8)}, False)],
+)
+def test_a_file_of_the_mulan_repository_is_read_if_it_has_the_shape_of_the_dataset(
+    tmp_path, monkeypatch, changed, is_read
+):
+    corel5k = registry.get_dataset("corel5k", Options(source=tmp_path / "a.npz"))
+    monkeypatch.setattr(type(corel5k), "shape", (501, 3, 2))
+    np.savez(tmp_path / "a.npz", **{"features": np.ones((501, 3)), "labels": np.ones((501, 2), np.uint8)} | changed)
+    if is_read:
+        made = corel5k.prepare()
+        assert made.features.shape == (501, 3)
+        assert (len(made.query), len(made.database)) == (500, 1)
+    else:
+        with pytest.raises(HashbenchError, match=r"labels of shape .* corel5k has \(501, 3\) and \(501, 2\)"):
+            corel5k.prepare()
