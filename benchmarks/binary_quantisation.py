@@ -38,11 +38,12 @@ from matplotlib.figure import Figure
 from pages import DOCS, parser_of, put_into, read_rows, write_rows
 from scipy.optimize import isotonic_regression
 
-from hashbench import Refusal, evaluate, evaluate_ranking
+from hashbench import evaluate, evaluate_ranking
 from hashbench._parallel import n_processors
 from hashbench.affinity import Explicit
 from hashbench.bits import pack
 from hashbench.pipeline.preparation import load_dataset
+from hashbench.plugins import Refusal
 from hashbench.registry import get_method
 from hashbench.reports.plots.style import METADATA, SMALL, Look, one_look
 from hashbench.sources.neighbours import find_neighbours
@@ -188,7 +189,9 @@ def score_index(case: Case, label: str, factory: str) -> list[dict[str, Any]]:
     distances, items = index.search(case.query, len(case.database))
     scores = np.empty_like(distances)
     np.put_along_axis(scores, items, -distances, axis=1)
-    summary = evaluate_ranking(case.relevance, scores, [f"R@{n}" for n in N_CANDIDATES]).summary
+    summary = evaluate_ranking(
+        relevance=case.relevance, scores=scores, metrics=[f"R@{n}" for n in N_CANDIDATES]
+    ).summary
     return rows_of(case, label, "floats", index.sa_code_size(), summary, items)
 
 

@@ -19,7 +19,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 import hashbench
-from hashbench import registry
+from hashbench import plugins, registry
 from hashbench.cards import method_card
 from hashbench.cli.main import cli
 from hashbench.reports.plots import FIGURES
@@ -73,13 +73,13 @@ def methods() -> str:
 def public() -> str:
     """Every public name with its docstring."""
     lines = []
-    for name in sorted(hashbench.__all__, key=str.lower):
-        if name.startswith("__"):
-            continue
-        thing = getattr(hashbench, name)
+    names = [(hashbench, name) for name in sorted(hashbench.__all__, key=str.lower) if not name.startswith("__")]
+    names += [(plugins, name) for name in sorted(plugins.__all__, key=str.lower) if name not in hashbench.__all__]
+    for module, name in names:
+        thing = getattr(module, name)
         kind = "exception" if _is(thing, Exception) else "class" if isinstance(thing, type) else "function"
         members = "\n   :members:" if kind == "class" else ""
-        lines.append(f"## {name}\n\n```{{eval-rst}}\n.. auto{kind}:: hashbench.{name}{members}\n```\n")
+        lines.append(f"## {name}\n\n```{{eval-rst}}\n.. auto{kind}:: {module.__name__}.{name}{members}\n```\n")
     return "\n".join(lines)
 
 

@@ -14,24 +14,26 @@ plug-ins are in methods/ and datasets/.
     cards          facts about a method, without constructing it
     testing        the conformance suites
     functions      commands as functions
+    plugins        what authors of methods, datasets and metrics import
     errors         the exception for mistakes that users can fix, and for packages that are missing
     __main__       ``python -m hashbench``
     _choices       options that users choose by name, affinity rules among them
     _validation    checks of what users pass
     _parallel      threads, and loops compiled on first use if numba is installed
+    _lazy          names that are imported on first use
     _plugins       a guard around the code of plug-ins
     _typing        names of array types
 """
 
 from typing import TYPE_CHECKING, Any
 
+from hashbench._lazy import imported
+
 __version__ = "0.1.0"
 
 _NAMES = {  # of each module; imported on first use, so that `hashbench --help` never waits for NumPy
-    "hashbench.adapter": ("DatasetAdapter", "Options", "OwnData"),
     "hashbench.affinity": ("Affinity", "Distance", "Explicit", "Hierarchy", "SameLabel", "SharedLabels"),
-    "hashbench.dataset": ("Dataset",),
-    "hashbench.errors": ("HashbenchError", "Refusal"),
+    "hashbench.errors": ("HashbenchError",),
     "hashbench.functions": (
         "compare_results",
         "diff",
@@ -43,10 +45,6 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
         "tables",
         "tune",
     ),
-    "hashbench.learning.base": ("LearnedHash",),
-    "hashbench.learning.batch": ("Batch",),
-    "hashbench.learning.classes": ("ClassHash", "TargetHash", "mean_over_labelled"),
-    "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
     "hashbench.reports.diff": ("Diff",),
     "hashbench.reports.explain.explained": ("Explained",),
     "hashbench.scoring.candidates": ("CandidateCount",),
@@ -56,15 +54,12 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.scoring.histogram": ("TieHistogram",),
     "hashbench.scoring.lists": ("evaluate_ranking",),
     "hashbench.scoring.may_be_best": ("MayBeBest", "may_be_best"),
-    "hashbench.scoring.metrics": ("Scores", "Slopes", "register_metric"),
     "hashbench.scoring.problem": ("Problem", "evaluate"),
+    "hashbench.scoring.ranking": ("evaluate_histogram",),
     "hashbench.scoring.runs": ("evaluate_run",),
     "hashbench.scoring.scorer": ("scorer",),
     "hashbench.scoring.thresholds": ("Match", "PairDifference", "Thresholds", "compare_pairs", "pair_thresholds"),
-    "hashbench.sources.download": ("Needed", "demand", "fetch"),
-    "hashbench.sources.features.extraction": ("extract",),
     "hashbench.sources.run_files": ("read_qrels", "read_run"),
-    "hashbench.sources.splits": ("draw_any", "draw_by_label", "draw_split"),
     "hashbench.store.hdf5": ("read_model",),
     "hashbench.store.results": ("read_results",),
 }
@@ -72,9 +67,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(["__version__", *_HOMES])
 
 if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds the two equal
-    # several names a line
-    from hashbench.adapter import DatasetAdapter as DatasetAdapter, Options as Options, OwnData as OwnData  # noqa: I001
-    from hashbench.affinity import (
+    from hashbench.affinity import (  # noqa: I001  # several names a line
         Affinity as Affinity,
         Distance as Distance,
         Explicit as Explicit,
@@ -82,8 +75,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
         SameLabel as SameLabel,
         SharedLabels as SharedLabels,
     )
-    from hashbench.dataset import Dataset as Dataset
-    from hashbench.errors import HashbenchError as HashbenchError, Refusal as Refusal
+    from hashbench.errors import HashbenchError as HashbenchError
     from hashbench.functions import (
         compare_results as compare_results,
         diff as diff,
@@ -94,20 +86,6 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
         run as run,
         tables as tables,
         tune as tune,
-    )
-    from hashbench.learning.base import LearnedHash as LearnedHash
-    from hashbench.learning.batch import Batch as Batch
-    from hashbench.learning.classes import (
-        ClassHash as ClassHash,
-        TargetHash as TargetHash,
-        mean_over_labelled as mean_over_labelled,
-    )
-    from hashbench.method import (
-        HashMethod as HashMethod,
-        choice as choice,
-        real as real,
-        setting as setting,
-        whole as whole,
     )
     from hashbench.reports.diff import Diff as Diff
     from hashbench.reports.explain.explained import Explained as Explained
@@ -123,8 +101,8 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     from hashbench.scoring.histogram import TieHistogram as TieHistogram
     from hashbench.scoring.lists import evaluate_ranking as evaluate_ranking
     from hashbench.scoring.may_be_best import MayBeBest as MayBeBest, may_be_best as may_be_best
-    from hashbench.scoring.metrics import Scores as Scores, Slopes as Slopes, register_metric as register_metric
     from hashbench.scoring.problem import Problem as Problem, evaluate as evaluate
+    from hashbench.scoring.ranking import evaluate_histogram as evaluate_histogram
     from hashbench.scoring.runs import evaluate_run as evaluate_run
     from hashbench.scoring.scorer import scorer as scorer
     from hashbench.scoring.thresholds import (
@@ -134,10 +112,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
         compare_pairs as compare_pairs,
         pair_thresholds as pair_thresholds,
     )
-    from hashbench.sources.download import Needed as Needed, demand as demand, fetch as fetch
-    from hashbench.sources.features.extraction import extract as extract
     from hashbench.sources.run_files import read_qrels as read_qrels, read_run as read_run
-    from hashbench.sources.splits import draw_any as draw_any, draw_by_label as draw_by_label, draw_split as draw_split
     from hashbench.store.hdf5 import read_model as read_model
     from hashbench.store.results import read_results as read_results
 
@@ -149,13 +124,4 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # which would take any name for one of hashbench
 
     def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'hashbench' has no attribute {name!r}")
-        from importlib import import_module
-
-        from hashbench.errors import needing
-
-        with needing(f"hashbench.{name}"):
-            value = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
+        return imported(__name__, _HOMES, name)

@@ -1,6 +1,6 @@
 """Names of array types, and protocols: of codes that are read in slices, and of reports on long work."""
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ LevelArray = npt.NDArray[np.int16]
 Float32Array = npt.NDArray[np.float32]
 FloatArray = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
+Undefined = Literal["skip", "paper", "zero"]  # what queries without relevant items score
+CodeDistance = Literal["hamming", "jaccard", "cosine", "dot"]
+TrueDistance = Literal["euclidean", "cosine", "dot"]
 Rows = slice | IntArray  # a slice with step 1, or row numbers in any order
 
 
@@ -22,6 +25,14 @@ class SliceableCodes(Protocol):
     shape: Any
 
     def __getitem__(self, rows: slice, /) -> Any: ...
+
+
+class SparseMatrix(Protocol):
+    """A sparse matrix or array of SciPy."""
+
+    shape: Any
+
+    def tocsr(self) -> Any: ...
 
 
 class Progress(Protocol):

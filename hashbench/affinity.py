@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, Rows
+from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, Rows, SparseMatrix
 from hashbench._validation import (
     are_real,
     as_array,
@@ -493,6 +493,9 @@ class Explicit(Affinity):
         if isinstance(query, slice) or isinstance(database, slice):
             return self.matrix[query, database]
         return self.matrix[np.ix_(query, database)]
+
+
+AffinityLike = Affinity | tuple[npt.ArrayLike, npt.ArrayLike] | npt.ArrayLike | SparseMatrix  # that `as_affinity` takes
 
 
 def as_affinity(affinity: Any) -> Affinity:

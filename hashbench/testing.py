@@ -168,7 +168,7 @@ def check_several_classes_an_item_are_learnt_from_or_refused(cls: MethodClass) -
         except Exception as error:
             raise ConformanceError(
                 f"items of several classes, or of none, end in {type(error).__name__}: {error}; reject them in "
-                "`refusal`, or raise hashbench.Refusal"
+                "`refusal`, or raise hashbench.plugins.Refusal"
             ) from error
         _codes(method, X)
         _demand(bool(np.isfinite(method.project(X)).all()), "items of several classes, or of none, end in NaN")

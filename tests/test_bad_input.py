@@ -643,7 +643,7 @@ hashbench.Problem.of_codes(CODES, CODES, of).thresholds() | a threshold needs wh
 hashbench.Problem.of_codes(CODES, CODES, of).curves() | a curve needs whole-number levels of relevance
 hashbench.evaluate_run({"q": {"a": 1.0}}, {"q": {"a": 1}}, ["P@r1"]) | P@r1 counts inside a radius
 hashbench.evaluate_run({"q": {"a": 1.0}}, {"q": {"a": 0.5}}, ["AP"]) | AP needs whole-number levels
-hashbench.evaluate_ranking([[1, 0]], [[0.5, 0.1]], ["P@r1"]) | P@r1 counts inside a radius of Hamming
+hashbench.evaluate_ranking(relevance=[[1, 0]], scores=[[0.5, 0.1]], metrics=["P@r1"]) | P@r1 counts
 """.strip().splitlines()  # what a metric cannot score, known before any item is counted and any loop compiled
 
 

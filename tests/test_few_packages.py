@@ -134,7 +134,7 @@ CALLS = {
     "scored.to_frame()": "to_frame needs pandas",
     "hashbench.Problem.of_codes(codes, codes, (labels, labels)).curves()": "curves needs pandas",
     "counts.at(1)": "the interval of a share needs scipy",
-    "hashbench.HashMethod": "hashbench.HashMethod needs scikit-learn",
+    "plugins.HashMethod": "hashbench.plugins.HashMethod needs scikit-learn",
     "hashbench.tables()": "hashbench.tables needs pandas",
     "hashbench.plot('ap-bits')": "hashbench.plot needs pandas",
 }
@@ -143,6 +143,7 @@ CALLS = {
 def test_calls_from_python_say_what_to_install():
     script = f"""
 import numpy as np, hashbench
+from hashbench import plugins
 codes, labels = np.eye(4), np.arange(4) % 2
 scored = hashbench.evaluate(codes, codes, (labels, labels))
 counts = hashbench.Problem.of_codes(codes, codes, (labels, labels)).thresholds()

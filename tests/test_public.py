@@ -12,12 +12,16 @@ from helpers.documents import files
 from helpers.paths import ROOT
 
 import hashbench
+from hashbench import plugins
 from hashbench.cli.main import COMMANDS
 from hashbench.testing import METHOD_CHECKS
 
 DOCUMENT = (ROOT / "docs" / "python.md").read_text()
-ROWS = re.findall(r"^\| (.*?) \|", DOCUMENT.partition("## Names\n")[2], re.MULTILINE)
-LISTED = [name for names in ROWS for name in re.findall(r"`(\w+)`", names)]
+TABLES = DOCUMENT.partition("## Names\n")[2].split("### For plug-ins\n")
+LISTED, OF_PLUGINS = (
+    [name for names in re.findall(r"^\| (.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", names)]
+    for table in TABLES
+)
 
 
 def test_every_command_has_its_functions_or_is_named_as_a_command_only():
@@ -37,20 +41,29 @@ def test_every_public_name_is_listed_once_if_no_command_has_it():
     of_commands = {*re.findall(r"`(\w+)`", table)} & {*hashbench.__all__}
     assert sorted([*of_commands, *LISTED]) == sorted({*hashbench.__all__} - {"__version__"})
     assert dir(hashbench) == hashbench.__all__
+    assert sorted(OF_PLUGINS) == plugins.__all__ == dir(plugins)
+    assert {*plugins.__all__} & {*hashbench.__all__} == {"TieHistogram"}
 
 
-@pytest.mark.parametrize("name", sorted(set(hashbench.__all__) - {"__version__"}))
+@pytest.mark.parametrize(
+    "name",
+    [f"hashbench.{name}" for name in hashbench.__all__ if name != "__version__"]
+    + [f"plugins.{name}" for name in plugins.__all__],
+)
 def test_a_public_name_shows_an_example(name):
-    assert "\n    Examples\n    --------\n" in f"{getattr(hashbench, name).__doc__}"  # which test_documentation.py runs
+    module, _, name = name.partition(".")
+    thing = getattr({"hashbench": hashbench, "plugins": plugins}[module], name)
+    assert "\n    Examples\n    --------\n" in f"{thing.__doc__}"  # which test_documentation.py runs
 
 
-def test_type_checkers_read_the_names_that_are_there():
-    blocks = [node for node in ast.parse(Path(hashbench.__file__).read_text()).body if isinstance(node, ast.If)]
+@pytest.mark.parametrize("module", [hashbench, plugins], ids=lambda module: module.__name__)
+def test_type_checkers_read_the_names_that_are_there(module):
+    blocks = [node for node in ast.parse(Path(module.__file__).read_text()).body if isinstance(node, ast.If)]
     block, hidden = blocks
     assert [ast.unparse(node.test) for node in blocks] == ["TYPE_CHECKING", "not TYPE_CHECKING"]
     assert [node.name for node in hidden.body] == ["__getattr__"]  # which would give any misspelt name the type Any
     assert all(alias.name == alias.asname for node in block.body for alias in node.names)  # else they are private
-    assert {node.module: tuple(alias.name for alias in node.names) for node in block.body} == hashbench._NAMES
+    assert {node.module: tuple(alias.name for alias in node.names) for node in block.body} == module._NAMES
 
 
 @pytest.mark.parametrize("check", METHOD_CHECKS, ids=lambda check: check.__name__)

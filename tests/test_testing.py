@@ -7,9 +7,10 @@ import pytest
 from helpers.documents import files
 from helpers.thoroughness import slow
 
-from hashbench import evaluate, real, register_metric, registry, setting, testing
+from hashbench import evaluate, registry, testing
 from hashbench.errors import HashbenchError
 from hashbench.methods.lsh import LSH
+from hashbench.plugins import real, register_metric, setting
 from hashbench.scoring.metrics import FAMILIES, Family, Metric, Scores, get_metric, is_error
 from hashbench.testing import ConformanceError
 
@@ -299,7 +300,7 @@ def test_suite_finds_what_is_wrong_with_a_metric(function, check, words):
 METRIC = '''
 """A metric."""
 
-from hashbench import Scores, Slopes, register_metric
+from hashbench.plugins import Scores, Slopes, register_metric
 from hashbench.scoring.metrics import get_metric
 
 
@@ -362,8 +363,8 @@ def test_a_metric_may_call_others_and_change_copies(plugin, hashbench):
 
 
 RETURNED = {
-    "5": "int, expected hashbench.Scores",
-    "(mean, low)": "tuple, expected hashbench.Scores",
+    "5": "int, expected hashbench.plugins.Scores",
+    "(mean, low)": "tuple, expected hashbench.plugins.Scores",
     "Scores(mean[:1], low, high)": r"mean as float64 of shape (1,), expected floats of (2,)",
     "Scores(mean, low.sum(), high)": "low as float64 of shape (), expected floats of (2,)",
     "Scores(mean, low, high.astype(str))": "high as <U32 of shape (2,), expected floats",
@@ -385,7 +386,7 @@ def test_scores_of_a_plugin_are_checked(plugin, returned, words):
 
 
 RETURNED_SLOPES = {
-    "5": "slopes as int, expected hashbench.Slopes(slope, gains)",
+    "5": "slopes as int, expected hashbench.plugins.Slopes(slope, gains)",
     "slope[:1], gains": "slope as float64 of shape (1, 3), expected floats of (2, 3)",
     "slope[:, 0], gains": "slope as float64 of shape (2,), expected floats of (2, 3)",
     "slope, gains.sum()": "gains as float64 of shape (), expected floats of (2,)",

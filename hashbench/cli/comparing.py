@@ -13,6 +13,7 @@ from hashbench.cli import inputs, options
 from hashbench.cli.outputs import echo
 
 if TYPE_CHECKING:
+    from hashbench._typing import Undefined
     from hashbench.pipeline.own_codes import TwoCodes
 
 _OWN = options.OnlyWith("--database-codes")
@@ -71,7 +72,7 @@ def compare(
     metrics: tuple[str, ...],
     n_bits: tuple[int, ...],
     qrels: Path | None,
-    undefined: str,
+    undefined: "Undefined",
     pairs: Path | None,
     fpr: tuple[float, ...],
     form: str,
@@ -175,7 +176,13 @@ def _compare_rows(
 
 
 def _compare_runs(
-    names: tuple[str, ...], qrels: Path, metrics: tuple[str, ...], undefined: str, form: str, *, exclude_self: bool
+    names: tuple[str, ...],
+    qrels: Path,
+    metrics: tuple[str, ...],
+    undefined: "Undefined",
+    form: str,
+    *,
+    exclude_self: bool,
 ) -> None:
     from hashbench.cli import console
     from hashbench.scoring.comparison import each_difference
@@ -196,7 +203,7 @@ def _compare_codes(
     dataset: str | None,
     own: dict[str, Any],
     metrics: tuple[str, ...],
-    undefined: str,
+    undefined: "Undefined",
     form: str,
     *,
     by_class: bool,

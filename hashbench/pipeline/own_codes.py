@@ -12,7 +12,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, silent
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, Undefined, silent
 from hashbench._validation import check_labelled, check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
@@ -679,7 +679,7 @@ class TwoCodes:
         return {role: drift_packed(codes[THESE], codes[OTHER], self.n_bits) for role, codes in roles.items()}
 
     def evaluations(
-        self, metrics: Sequence[str], undefined: str, on_progress: Progress = silent
+        self, metrics: Sequence[str], undefined: Undefined, on_progress: Progress = silent
     ) -> Iterator[tuple[tuple[str, str], Evaluation]]:
         """Score queries of these and of the other codes in a database of each; none if nothing is known as relevant."""
         if self.own is None:

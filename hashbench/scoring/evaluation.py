@@ -1,9 +1,10 @@
 """The result of scoring: the scores of every query, by metric, and their means."""
 
 import math
-from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -148,13 +149,13 @@ class ByMetric(dict[str, T]):
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
-    """Scores of every query, by metric.
+class Evaluation(Mapping[str, Summary]):
+    """Scores of every query, by metric; a mapping of metrics to their means.
 
     Parameters
     ----------
     scores : dict of str to Scores
-        Arrays of shape (n_queries,) under the metric's canonical name; its other names work too.
+        Read-only arrays of shape (n_queries,) under the metric's canonical name; its other names work too.
     n_undefined : int
         Queries without relevant items.
     queries : sequence of str, optional
@@ -201,6 +202,9 @@ class Evaluation:
     of_run: bool = False
 
     def __post_init__(self) -> None:
+        for parts in self.scores.values():
+            for part in parts:
+                part.setflags(write=False)
         object.__setattr__(self, "scores", ByMetric(self.scores, of_run=self.of_run))
         object.__setattr__(self, "random_orders", ByMetric(self.random_orders, of_run=self.of_run))
 
@@ -221,9 +225,65 @@ class Evaluation:
     def __iter__(self) -> Iterator[str]:
         return iter(self.scores)
 
-    def keys(self) -> KeysView[str]:
-        """Return the names of the metrics, so that ``dict(evaluation)`` is the summary."""
-        return self.scores.keys()
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    __eq__ = object.__eq__  # two evaluations are not one, whatever their means
+    __hash__ = object.__hash__
+
+    @classmethod
+    def concat(cls, evaluations: Iterable["Evaluation"]) -> "Evaluation":
+        """Return the evaluation of all queries together, of parts that rank the same database by the same metrics.
+
+        The deviation takes it that each random order is shared by all queries, as for one evaluation. Where parts do
+        not know which items move their scores, such as those of runs, deviations of all queries add up, and the lower
+        bound is 0.
+
+        Parameters
+        ----------
+        evaluations : iterable of Evaluation
+            At least one. Queries alike in code and labels count as different in different parts.
+
+        Returns
+        -------
+        Evaluation
+            With the queries in the order of the parts.
+
+        Raises
+        ------
+        HashbenchError
+            If there is none, or if they have different metrics.
+
+        Examples
+        --------
+        >>> from hashbench import evaluate
+        >>> parts = [evaluate([[0, 0]], [[0, 0], [0, 0], [1, 1]], ([label], [0, 1, 0]), ["AP"]) for label in (0, 1)]
+        >>> Evaluation.concat(parts)
+        <Evaluation of 2 queries; AP: 0.7292 (0.5417 to 0.9167; tie_sd 0.0955)>
+        """
+        parts = list(evaluations)
+        if not parts or any([*part.scores] != [*parts[0].scores] or part.of_run != parts[0].of_run for part in parts):
+            raise HashbenchError(
+                f"got evaluations in {' and in '.join(', '.join(part.scores) for part in parts) or 'nothing'}; one or "
+                "more are needed, in the same metrics, all of codes or all of runs."
+            )
+        names = [*parts[0].scores]
+        columns = {name: zip(*(part.scores[name] for part in parts), strict=True) for name in names}
+        scores = {name: Scores(*map(np.concatenate, of_name)) for name, of_name in columns.items()}
+        n_kinds = np.cumsum([0, *(int(part.kind.max(initial=-1)) + 1 for part in parts)])
+        n_relevant = [part.n_relevant for part in parts if part.n_relevant is not None]
+        queries = [part.queries for part in parts if part.queries is not None]
+        return cls(
+            scores,
+            sum(part.n_undefined for part in parts),
+            [*chain(*queries)] if len(queries) == len(parts) else None,
+            list(dict.fromkeys(chain(*(part.notes for part in parts)))),
+            np.concatenate([part.kind + first for part, first in zip(parts, n_kinds, strict=False)]),
+            np.concatenate(n_relevant) if len(n_relevant) == len(parts) else None,
+            order_effects={name: effect for name in names if (effect := _united_effect(parts, name)) is not None},
+            n_empty={name: sum(part.n_empty[name] for part in parts) for name in parts[0].n_empty},
+            of_run=parts[0].of_run,
+        )
 
     @property
     def summary(self) -> dict[str, Summary]:
@@ -302,6 +362,24 @@ class Evaluation:
         parts = f"<thead>{head.replace('td>', 'th>')}</thead><tbody>{''.join(body)}</tbody>"
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return f'<p>{title}</p><table class="dataframe">{parts}</table>{notes}'
+
+
+def _united_effect(parts: Sequence[Evaluation], name: str) -> OrderEffect | None:
+    """Return what one order does to the scores of all parts; None if their items are not known to be the same."""
+    effects = [part.order_effects.get(name) for part in parts]
+    first = effects[0]
+    if first is None or first.items is None:
+        return None
+    sums = np.zeros(len(first.items))
+    for effect in effects:
+        if effect is None or effect.sums is None or not np.array_equal(np.array(effect.items), first.items):
+            return None
+        sums += effect.sums
+    known = [effect for effect in effects if effect is not None]
+    kinds = [part.kind if effect.kinds is None else effect.kinds for part, effect in zip(parts, known, strict=True)]
+    starts = np.cumsum([0, *(int(kind.max(initial=-1)) + 1 for kind in kinds)])
+    united = OrderEffect.of_items(np.concatenate([effect.remainder for effect in known]), first.items, sums)
+    return united._replace(kinds=np.concatenate([kind + start for kind, start in zip(kinds, starts, strict=False)]))
 
 
 def arrays_of(scored: Evaluation, metric_names: Iterable[str] | None = None) -> dict[str, AnyArray]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, BoolArray, IntArray
+from hashbench._typing import AnyArray, BoolArray, IntArray, Undefined
 from hashbench._validation import MAX_LEVEL, are_levels, are_real, as_array, check_few, check_levels
 from hashbench.affinity import Affinity, Explicit, row_digests
 from hashbench.errors import HashbenchError
@@ -35,11 +35,11 @@ _FEW, _MANY = 5, 10  # grades are at most so few, and scores more than so many, 
 
 
 def evaluate_ranking(
+    *,
     relevance: npt.ArrayLike | Sequence[npt.ArrayLike] | Affinity,
     scores: npt.ArrayLike | Sequence[npt.ArrayLike],
     metrics: Iterable[str] = _METRICS,
-    *,
-    undefined: str = "skip",
+    undefined: Undefined = "skip",
     exclude_self: bool = False,
     exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
@@ -77,7 +77,7 @@ def evaluate_ranking(
 
     Examples
     --------
-    >>> evaluate_ranking([[1, 0, 0]], [[0.5, 0.5, 0.1]], ["AP"])
+    >>> evaluate_ranking(relevance=[[1, 0, 0]], scores=[[0.5, 0.5, 0.1]], metrics=["AP"])
     <Evaluation of 1 query; AP: 0.7500 (0.5000 to 1.0000; tie_sd 0.2500)>
     """
     ignored = exclude_self, exclude_same_id, groups, junk_label
@@ -207,7 +207,7 @@ def _check_order(grades: AnyArray, scores: AnyArray, *, may_be_real: bool) -> No
     else:
         return
     raise HashbenchError(
-        f"relevance and scores look swapped: {sign}. The order is evaluate_ranking(relevance, scores){advice}."
+        f"relevance and scores look swapped: {sign}. Call evaluate_ranking(relevance=..., scores=...){advice}."
     )
 
 

@@ -10,9 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._choices import DISTANCES, TRUE_DISTANCES
-from hashbench._typing import ByteArray, FloatArray, Progress, SliceableCodes, silent
+from hashbench._typing import (
+    ByteArray,
+    CodeDistance,
+    FloatArray,
+    Progress,
+    SliceableCodes,
+    TrueDistance,
+    Undefined,
+    silent,
+)
 from hashbench._validation import as_array, check_choice, refuse_fractions
-from hashbench.affinity import Affinity, as_affinity
+from hashbench.affinity import Affinity, AffinityLike, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError, counted, needing
 from hashbench.scoring.candidates import CandidateCount, check_wanted, count_candidates
@@ -45,16 +54,16 @@ if TYPE_CHECKING:
 def evaluate(
     query_codes: npt.ArrayLike,
     database_codes: npt.ArrayLike,
-    affinity: Any,
+    affinity: AffinityLike,
     metrics: Iterable[str] = DEFAULT_METRICS,
     *,
-    undefined: str = "skip",
+    undefined: Undefined = "skip",
     random_orders: int = 0,
     n_bits: int | None = None,
     bit_order: str | None = None,
-    distance: str = "hamming",
+    distance: CodeDistance = "hamming",
     vectors: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    true_distance: str = "euclidean",
+    true_distance: TrueDistance = "euclidean",
     query_outputs: npt.ArrayLike | None = None,
     exclude_self: bool = False,
     exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
@@ -185,13 +194,13 @@ class Problem:
         cls,
         query_codes: npt.ArrayLike,
         database_codes: npt.ArrayLike,
-        affinity: Any,
+        affinity: AffinityLike,
         *,
         n_bits: int | None = None,
         bit_order: str | None = None,
-        distance: str = "hamming",
+        distance: CodeDistance = "hamming",
         vectors: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        true_distance: str = "euclidean",
+        true_distance: TrueDistance = "euclidean",
         query_outputs: npt.ArrayLike | None = None,
         exclude_self: bool = False,
         exclude_same_id: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
@@ -331,7 +340,7 @@ class Problem:
         self,
         metrics: Iterable[str] = DEFAULT_METRICS,
         *,
-        undefined: str = "skip",
+        undefined: Undefined = "skip",
         random_orders: int = 0,
         on_progress: Progress = silent,
     ) -> Evaluation:

@@ -9,13 +9,13 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from hashbench._parallel import QUERY_CHUNK, chunks
-from hashbench._typing import AnyArray, IntArray, Progress, Rows, silent
+from hashbench._typing import AnyArray, IntArray, Progress, Rows, Undefined, silent
 from hashbench._validation import are_real
 from hashbench.affinity import Affinity
 from hashbench.bits import to_words
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.equal_rows import number_rows
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.ignored import notes_on_ignored
 from hashbench.scoring.metrics import Metric, checked_metrics
@@ -184,6 +184,35 @@ class CountedRanking(Ranking):
         raise NotImplementedError
 
 
-def evaluate_histogram(histogram: TieHistogram, metrics: Iterable[str], *, undefined: str) -> Evaluation:
-    """Score the queries of a histogram."""
+def evaluate_histogram(
+    histogram: TieHistogram, metrics: Iterable[str] = DEFAULT_METRICS, *, undefined: Undefined = "skip"
+) -> Evaluation:
+    """Score the queries of a histogram, such as one that you count while you stream a database.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        The items of each level of relevance at each distance, of each query.
+    metrics : iterable of str
+        Names such as ``AP``.
+    undefined : {"skip", "paper", "zero"}, default="skip"
+        As in `hashbench.evaluate`.
+
+    Returns
+    -------
+    Evaluation
+        Deviations of all queries add up, since it is not known which items move their scores.
+
+    Raises
+    ------
+    HashbenchError
+        If a metric needs more than a histogram has.
+
+    Examples
+    --------
+    Of one query, an item of level 0 and one of level 1 at distance 0, and one of level 0 at distance 1:
+
+    >>> evaluate_histogram(TieHistogram(np.array([[[1, 1], [1, 0]]])), ["AP"])
+    <Evaluation of 1 query; AP: 0.7500 (0.5000 to 1.0000; tie_sd 0.2500)>
+    """
     return score(CountedRanking(histogram), checked_metrics(metrics, undefined), undefined)

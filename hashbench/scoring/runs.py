@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from hashbench._typing import BoolArray, FloatArray, IntArray
+from hashbench._typing import BoolArray, FloatArray, IntArray, Undefined
 from hashbench._validation import MAX_LEVEL, as_array, check_few, check_levels
 from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
@@ -34,7 +34,7 @@ def evaluate_run(
     *,
     complete: bool = False,
     exclude_self: bool = False,
-    undefined: str = "skip",
+    undefined: Undefined = "skip",
     random_orders: int = 0,
 ) -> Evaluation:
     """Score a run against relevance judgements, exactly over all orders of documents with equal scores.

@@ -21,7 +21,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 import numpy as np
-from hashbench import HashMethod, real, setting, whole
+from hashbench.plugins import HashMethod, real, setting, whole
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Mine(HashMethod):

@@ -41,8 +41,10 @@ def scores():
     qrels = {f"q{q}": {f"d{d}": int(grade) for d, grade in enumerate(rng.integers(0, 3, 60))} for q in range(9)}
     found["run"] = _digests(hashbench.evaluate_run(run, qrels, random_orders=2))
     ranking = rng.integers(0, 3, (9, 200)), rng.integers(0, 30, (9, 200))
-    found["ranking of gains"] = _digests(hashbench.evaluate_ranking(ranking[0] / 4, ranking[1] + 0.5, OF_GAINS))
-    found["ranking"] = _digests(hashbench.evaluate_ranking(*ranking, ANY))
+    found["ranking of gains"] = _digests(
+        hashbench.evaluate_ranking(relevance=ranking[0] / 4, scores=ranking[1] + 0.5, metrics=OF_GAINS)
+    )
+    found["ranking"] = _digests(hashbench.evaluate_ranking(relevance=ranking[0], scores=ranking[1], metrics=ANY))
     return found
 
 

@@ -116,7 +116,7 @@ ADAPTER = (
     MOVING
     + """
 import numpy as np
-from hashbench import Dataset, DatasetAdapter
+from hashbench.plugins import Dataset, DatasetAdapter
 
 
 class Mine(DatasetAdapter):
@@ -135,7 +135,7 @@ class Mine(DatasetAdapter):
 MEASURE = (
     MOVING
     + """
-from hashbench import register_metric
+from hashbench.plugins import register_metric
 from hashbench.scoring.metrics import get_metric
 
 

@@ -18,7 +18,7 @@ MINE = """
 from dataclasses import dataclass
 
 import numpy as np
-from hashbench import HashMethod
+from hashbench.plugins import HashMethod
 
 @dataclass(eq=False, repr=False)
 class Mine(HashMethod):

@@ -108,5 +108,5 @@ def test_rankings_of_any_kind_whose_items_all_tie_are_noted():
     tied, judged = {"q": {"a": 1.0, "b": 1.0}}, {"q": {"a": 1}, "p": {"a": 1}}
     assert evaluate_run(tied, {"q": {"a": 1}}).notes == [CHANCE]
     assert evaluate_run(few, judged).notes == []
-    assert evaluate_ranking([[1, 0], [0, 1]], [[3, 3], [4, 4]]).notes == [CHANCE]
-    assert evaluate_ranking([[1, 0], [0, 1]], [[3, 3], [4, 5]]).notes == []
+    assert evaluate_ranking(relevance=[[1, 0], [0, 1]], scores=[[3, 3], [4, 4]]).notes == [CHANCE]
+    assert evaluate_ranking(relevance=[[1, 0], [0, 1]], scores=[[3, 3], [4, 5]]).notes == []

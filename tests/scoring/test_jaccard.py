@@ -55,7 +55,7 @@ def test_codes_in_every_form_are_scored_as_ranked_lists_of_their_ratios(tmp_path
     query, database = rng.random((5, 12)) < 0.4, rng.random((40, 12)) < 0.4
     levels = rng.integers(0, 3, (5, 40))
     similarity = 1 - cdist(query, database, "jaccard")
-    expected = hashbench.evaluate_ranking(levels, similarity, ["AP", "NDCG@10"]).summary
+    expected = hashbench.evaluate_ranking(relevance=levels, scores=similarity, metrics=["AP", "NDCG@10"]).summary
     found = hashbench.evaluate(query, database, levels, ["AP", "NDCG@10"], distance="jaccard")
     assert found.summary == expected
     assert not found.notes

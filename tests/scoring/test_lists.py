@@ -21,7 +21,9 @@ ITEMS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([-1.5, 0.0, 0.25, 
 @given(st.lists(ITEMS, min_size=1, max_size=3))
 def test_lists_of_unequal_length_are_scored_over_every_order_of_tied_items(queries):
     relevance, scores = ([[item[part] for item in items] for items in queries] for part in (0, 1))
-    found = hashbench.evaluate_ranking(relevance, scores, ["AP", "NDCG:trec", "RR"], undefined="zero")
+    found = hashbench.evaluate_ranking(
+        relevance=relevance, scores=scores, metrics=["AP", "NDCG:trec", "RR"], undefined="zero"
+    )
     for number, (levels, ranked) in enumerate(zip(relevance, scores, strict=True)):
         for name, oracle in (
             ("AP", oracles.average_precision),
@@ -43,7 +45,7 @@ def test_ndcg_and_thresholds_are_scikit_learns_with_ties_and_without(ranking):
     whole, scores = ranking
     for relevance in (whole, np.random.default_rng(1).random((12, 40)) ** 9):
         names = ["NDCG:trec", "NDCG@7:trec", *["AP:thresholds"] * (relevance is whole)]
-        found = hashbench.evaluate_ranking(relevance, scores + 0.5, names).scores
+        found = hashbench.evaluate_ranking(relevance=relevance, scores=scores + 0.5, metrics=names).scores
         for number, (levels, ranked) in enumerate(zip(relevance, scores, strict=True)):
             assert found["NDCG:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked]))
             assert found["NDCG@7:trec"].mean[number] == pytest.approx(ndcg_score([levels], [ranked], k=7))
@@ -56,7 +58,9 @@ def test_ndcg_and_thresholds_are_scikit_learns_with_ties_and_without(ranking):
 def test_a_factor_of_all_gains_changes_no_linear_score(items, factor):
     gains, scores = np.array(items).T
     first, second = (
-        hashbench.evaluate_ranking(given, -scores, ["NDCG:linear", "NDCG:trec"], undefined="zero")
+        hashbench.evaluate_ranking(
+            relevance=given, scores=-scores, metrics=["NDCG:linear", "NDCG:trec"], undefined="zero"
+        )
         for given in (gains, factor * gains)
     )
     for name, parts in first.scores.items():
@@ -68,7 +72,7 @@ def test_whole_gains_as_floats_are_whole_levels(queries):
     relevance, scores = ([[item[part] for item in items] for items in queries] for part in (0, 1))
     names = ["AP", "NDCG", "NDCG:linear", "NDCG@3:trec", "P@2", "PairwiseError"]
     first, second = (
-        hashbench.evaluate_ranking(given, scores, names)
+        hashbench.evaluate_ranking(relevance=given, scores=scores, metrics=names)
         for given in (relevance, [np.array(row, dtype=float) for row in relevance])
     )
     assert repr(first.summary) == repr(second.summary)
@@ -82,7 +86,7 @@ def test_values_are_torchmetrics_where_these_are_exact(ranking):
 
     relevance, scores = ranking
     names = ["NDCG:trec"] if (scores > 1).any() else ["NDCG:trec", "AP", "RR", "RPrec", "P@5", "R@5"]
-    found = hashbench.evaluate_ranking(relevance, scores, names).scores
+    found = hashbench.evaluate_ranking(relevance=relevance, scores=scores, metrics=names).scores
     theirs = {
         "NDCG:trec": retrieval.retrieval_normalized_dcg,
         "AP": lambda ranked, levels: retrieval.retrieval_average_precision(ranked, levels > 0),
@@ -108,7 +112,7 @@ def test_values_without_ties_are_those_of_ranx_and_of_runs():
     qrels = {f"q{q}": {f"d{d}": int(level) for d, level in enumerate(row)} for q, row in enumerate(relevance)}
     theirs = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), ["map", "ndcg@5", "mrr", "precision@5"])
     names = ["AP", "NDCG@5:trec", "RR", "P@5"]
-    ours = hashbench.evaluate_ranking(relevance, scores, names, undefined="zero").summary
+    ours = hashbench.evaluate_ranking(relevance=relevance, scores=scores, metrics=names, undefined="zero").summary
     assert [ours[name].mean for name in names] == pytest.approx(list(theirs.values()))
     judged = hashbench.evaluate_run(run, qrels, names, undefined="zero").summary
     assert [judged[name].mean for name in names] == pytest.approx([ours[name].mean for name in names])
@@ -121,7 +125,9 @@ import sys; sys.path[:0] = sys.argv[1:]
 import numpy as np, hashbench
 rng = np.random.default_rng(0)
 names = ["AP", "AP@5", "AP@R", "NDCG", "NDCG@5:trec", "P@5", "R@5", "RPrec", "RR", "Hit@3", "PairwiseError"]
-found = hashbench.evaluate_ranking(rng.integers(0, 3, (6, 40)), rng.integers(0, 7, (6, 40)), names)
+found = hashbench.evaluate_ranking(
+    relevance=rng.integers(0, 3, (6, 40)), scores=rng.integers(0, 7, (6, 40)), metrics=names
+)
 foreign = {"numba", "pandas", "scipy", "sklearn", "joblib"} & set(sys.modules)
 print(sorted(foreign), [np.array(scores).tobytes().hex() for scores in found.scores.values()])
 """
@@ -151,7 +157,7 @@ ARANGE, GAINS = np.arange(11), np.arange(1, 1002) / 1002
             [[0.5, 0]],
             [[3, 1]],
             "AP",
-            r"swapped: relevance holds 0.5, .* is evaluate_ranking\(relevance, scores\); if it",
+            r"swapped: relevance holds 0.5, .* evaluate_ranking\(relevance=..., scores=...\); if it",
         ),
         ([[2000, 1]], [[1, 0]], "AP", r"holds 2000, .*; if it is right, give grades from 0 to 1000, whole numbers ex"),
         ([[-2, -7]], [[True, False]], "AP", "swapped: relevance holds -2, which is not a grade, and scores only who"),
@@ -174,7 +180,7 @@ ARANGE, GAINS = np.arange(11), np.arange(1, 1002) / 1002
 )
 def test_what_cannot_be_ranked_is_refused(relevance, scores, metric, message):
     with pytest.raises(HashbenchError, match=message):
-        hashbench.evaluate_ranking(relevance, scores, [metric])
+        hashbench.evaluate_ranking(relevance=relevance, scores=scores, metrics=[metric])
 
 
 @pytest.mark.parametrize(
@@ -195,17 +201,19 @@ def test_what_cannot_be_ranked_is_refused(relevance, scores, metric, message):
     ],
 )
 def test_many_grades_or_few_scores_are_no_sign_of_a_swap(gains, scores):
-    assert 0 < hashbench.evaluate_ranking(gains, scores, ["NDCG"]).summary["NDCG"].mean <= 1
+    assert 0 < hashbench.evaluate_ranking(relevance=gains, scores=scores, metrics=["NDCG"]).summary["NDCG"].mean <= 1
 
 
 def test_integers_beyond_float64_do_not_tie():
-    found = hashbench.evaluate_ranking([[1, 0]], [[2**62 + 1, 2**62]], ["AP"])
+    found = hashbench.evaluate_ranking(relevance=[[1, 0]], scores=[[2**62 + 1, 2**62]], metrics=["AP"])
     assert found.scores["AP"].low[0] == found.scores["AP"].high[0] == 1
     with pytest.raises(HashbenchError, match="hold 9223372036854775809 in a list"):
-        hashbench.evaluate_ranking([1, 0, 0], [2**63, 2**63 + 1, -1], ["AP"])
+        hashbench.evaluate_ranking(relevance=[1, 0, 0], scores=[2**63, 2**63 + 1, -1], metrics=["AP"])
     for number in (2**53 + 1, np.int64(2**53 + 1)):
         with pytest.raises(HashbenchError, match="hold 9007199254740993 in a list"):
-            hashbench.evaluate_ranking([1, 0, 0], [2**53, number, 0.5], ["AP"])
-    assert hashbench.evaluate_ranking([1, 0], [1e300, np.inf], ["AP"]).scores["AP"].mean[0] == 0.5
-    (one,) = hashbench.evaluate_ranking([0, 1], [3, 3], ["AP"]).scores["AP"].mean
+            hashbench.evaluate_ranking(relevance=[1, 0, 0], scores=[2**53, number, 0.5], metrics=["AP"])
+    assert (
+        hashbench.evaluate_ranking(relevance=[1, 0], scores=[1e300, np.inf], metrics=["AP"]).scores["AP"].mean[0] == 0.5
+    )
+    (one,) = hashbench.evaluate_ranking(relevance=[0, 1], scores=[3, 3], metrics=["AP"]).scores["AP"].mean
     assert one == pytest.approx(0.75)

@@ -124,7 +124,7 @@ def test_scores_are_those_of_every_order_of_tied_items_by_any_route_and_in_any_p
             "codes": of_codes,
             "slices": in_slices(*packed, leave_out(rule, **options)).evaluate(names),
             "outputs": evaluate(signs, 2.0 * database - 1, rule, names, distance="cosine", **options),
-            "ranking": evaluate_ranking(rule, -drawn.distances, names, **options),
+            "ranking": evaluate_ranking(relevance=rule, scores=-drawn.distances, metrics=names, **options),
             "outputs of queries": evaluate(query, database, rule, by_dot, query_outputs=signs / 3, **options),
         }
     lists = [(d[lv >= 0].tolist(), lv[lv >= 0].tolist()) for d, lv in zip(drawn.distances, levels, strict=True)]
@@ -192,7 +192,7 @@ def means_and_deviations(scored):
 def test_leaving_oneself_out_is_the_same_by_codes_scores_and_run():
     expected = hashbench.evaluate(CODES, CODES, (LABELS, LABELS), METRICS, exclude_self=True)
     for relevance in (SAME, SameLabel(LABELS, LABELS)):
-        found = hashbench.evaluate_ranking(relevance, -DISTANCES, METRICS, exclude_self=True)
+        found = hashbench.evaluate_ranking(relevance=relevance, scores=-DISTANCES, metrics=METRICS, exclude_self=True)
         np.testing.assert_allclose(means_and_deviations(found), means_and_deviations(expected), rtol=1e-12)
     found = of_run(SAME, exclude_self=True)
     np.testing.assert_allclose(means_and_deviations(found), means_and_deviations(expected), rtol=1e-12)
@@ -230,7 +230,10 @@ def test_what_does_not_fit_a_problem_is_refused_in_one_sentence():
         (lambda: by_cosine.candidates("R@9", 0.5), need_codes),
         (lambda: hashbench.explain(by_cosine), need_codes),
         (lambda: in_parts.thresholds(held_out=True), "read in slices is not split in halves"),
-        (lambda: hashbench.evaluate_ranking(*ragged, exclude_self=True), "queries have different numbers of items"),
+        (
+            lambda: hashbench.evaluate_ranking(relevance=ragged[0], scores=ragged[1], exclude_self=True),
+            "queries have different numbers of items",
+        ),
         (
             lambda: hashbench.Problem(CODES, CODES),
             r"by Problem\.of_codes\(query_codes, database_codes, affinity\), got",
@@ -247,5 +250,33 @@ def test_what_does_not_fit_a_problem_is_refused_in_one_sentence():
 @pytest.mark.parametrize("form", [tuple, list, np.array])
 def test_two_rows_of_relevance_are_no_pair_of_labels(form):
     rows = form([np.array([0, 0]), np.array([1, 0])])
-    found = hashbench.evaluate_ranking(rows, [[2, 1], [2, 1]], ["R@1"], exclude_self=True)
+    found = hashbench.evaluate_ranking(relevance=rows, scores=[[2, 1], [2, 1]], metrics=["R@1"], exclude_self=True)
     np.testing.assert_array_equal(found.scores["R@1"].mean, [np.nan, 1])
+
+
+def test_parts_of_the_queries_joined_are_those_of_all_with_one_order_for_all():
+    rng = np.random.default_rng(5)
+    queries, items = rng.random((40, 10)) < 0.5, rng.random((300, 10)) < 0.5
+    labels, of_item = rng.integers(0, 5, 40), rng.integers(0, 5, 300)
+    names = ["AP", "NDCG", "P@10", "RR", "P@r2:skip"]
+    whole = hashbench.evaluate(queries, items, (labels, of_item), names)
+    parts = [
+        hashbench.evaluate(queries[rows], items, (labels[rows], of_item), names) for rows in (slice(15), slice(15, 40))
+    ]
+    joined = hashbench.Evaluation.concat(parts)
+    for name, scores in whole.scores.items():
+        np.testing.assert_array_equal(joined.scores[name], scores)
+        assert joined[name] == pytest.approx(whole[name])  # the deviations, too
+    assert (list(joined), len(joined), dict(joined)) == (names, 5, joined.summary)
+    assert joined != whole
+    levels = (labels[:, None] == of_item).astype(int) * rng.integers(1, 4, (40, 300))
+    apart = [hashbench.evaluate(queries[rows], items, levels[rows], ["AP"]) for rows in (slice(15), slice(15, 40))]
+    united = hashbench.Evaluation.concat(apart)["AP"]
+    assert united.mean == pytest.approx(hashbench.evaluate(queries, items, levels, ["AP"])["AP"].mean)
+    assert united.tie_sd_low <= hashbench.evaluate(queries, items, levels, ["AP"])["AP"].tie_sd_low + 1e-12
+    with pytest.raises(HashbenchError, match=r"got evaluations in AP, NDCG, .* and in AP; one or more are needed"):
+        hashbench.Evaluation.concat([whole, apart[0]])
+    with pytest.raises(HashbenchError, match="got evaluations in nothing; one or more"):
+        hashbench.Evaluation.concat([])
+    with pytest.raises(ValueError, match="read-only"):
+        whole.scores["AP"].mean[0] = 1

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import oracles
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.metrics import average_precision_score
@@ -140,11 +140,12 @@ def drawn(seed, n_queries=5):
 @given(st.integers(0, 10**6))
 def test_scores_are_those_of_a_ranking_by_the_same_numbers(seed):
     outputs, codes, labels = drawn(seed)
+    assume(np.isin(*labels).any())
     names = [f"{name}:{form}" for name in NAMES for form in SCORE]
     scored = evaluate(outputs > 0, codes, labels, names, query_outputs=outputs)
     for form, score in SCORE.items():
         scores = score(outputs, codes).round(9)
-        expected = evaluate_ranking(labels[0][:, None] == labels[1], scores, NAMES)
+        expected = evaluate_ranking(relevance=labels[0][:, None] == labels[1], scores=scores, metrics=NAMES)
         for name in NAMES:
             np.testing.assert_allclose(scored.scores[f"{name}:{form}"], expected.scores[name], atol=1e-12)
             assert scored[f"{name}:{form}"].tie_sd_low == pytest.approx(expected[name].tie_sd_low, nan_ok=True)
@@ -163,7 +164,9 @@ def test_neither_the_size_of_outputs_nor_the_order_of_bits_matters():
     rng = np.random.default_rng(10)
     whole, codes = rng.integers(-300, 301, (20, 10)), rng.integers(0, 2, (300, 10))
     labels = rng.integers(0, 3, 20), rng.integers(0, 3, 300)
-    exact = evaluate_ranking(labels[0][:, None] == labels[1], whole @ (2 * codes - 1).T, ["AP"]).scores["AP"]
+    exact = evaluate_ranking(
+        relevance=labels[0][:, None] == labels[1], scores=whole @ (2 * codes - 1).T, metrics=["AP"]
+    ).scores["AP"]
     expected = evaluate(whole > 0, codes, labels, ["AP:dot"], query_outputs=whole).scores["AP:dot"]
     np.testing.assert_allclose(expected, exact, atol=1e-12)
     for unit in (1e-200, 0.001, 0.1, 1e200):
@@ -234,7 +237,9 @@ def test_a_run_scores_the_projections_of_queries_and_keeps_them_only_for_that(ha
         np.testing.assert_array_equal(codes.query_outputs, method.project(dataset.features[dataset.query]))
         bits = method.transform(dataset.features[dataset.database])
         relevance = dataset.labels[dataset.query][:, None] == dataset.labels[dataset.database]
-        expected = evaluate_ranking(relevance, SCORE["dot"](codes.query_outputs, bits).round(9), ["AP"])
+        expected = evaluate_ranking(
+            relevance=relevance, scores=SCORE["dot"](codes.query_outputs, bits).round(9), metrics=["AP"]
+        )
     assert float(outcome.rows[1].value) == pytest.approx(expected["AP"].mean, abs=1e-6)
     assert [row.metric for row in outcome.rows] == ["AP", "AP:dot"]
     assert outcome.rows[1].value in hashbench("evaluate", path, "--metric", "AP:dot", "--format", "csv").stdout
@@ -291,11 +296,17 @@ def test_the_command_takes_a_matrix_of_scores_instead_of_codes(hashbench):
     relevance = (of_query[:, None] == of_item).astype(int)
     of_labels = "evaluate", "--scores", "scores.npy", "--query-labels", "ql.npy", "--database-labels", "dl.npy"
     asked = *of_labels, "--metric", "AP", "--metric", "P@5", "--format", "json"
-    found, expected = json.loads(hashbench(*asked).stdout), evaluate_ranking(relevance, scores, ["AP", "P@5"])
+    found, expected = (
+        json.loads(hashbench(*asked).stdout),
+        evaluate_ranking(relevance=relevance, scores=scores, metrics=["AP", "P@5"]),
+    )
     assert {name: found[name]["mean"] for name in expected} == {name: one.mean for name, one in dict(expected).items()}
     ignored = json.loads(hashbench(*asked, "--groups", "query-group.npy", "group.npy").stdout)
     seen = (np.load("query-group.npy")[:, None] == np.load("group.npy")) & (relevance > 0)
-    assert ignored["AP"]["mean"] == evaluate_ranking(np.where(seen, -1, relevance), scores, ["AP"])["AP"].mean
+    assert (
+        ignored["AP"]["mean"]
+        == evaluate_ranking(relevance=np.where(seen, -1, relevance), scores=scores, metrics=["AP"])["AP"].mean
+    )
     for more, words in {
         ("--bits", "3"): "--scores does not go with --bits",
         ("--curves", "c.svg"): "--curves does not go with --scores",

@@ -83,7 +83,7 @@ def test_the_exponential_ndcg_of_a_run_has_a_name_of_its_own_and_the_value_of_co
     found = hashbench.evaluate_run(run, qrels, ["NDCG:exponential", "NDCG", "NDCG@3:exponential"], random_orders=2)
     assert list(found) == ["NDCG:exponential", "NDCG:trec", "NDCG@3:exponential"]
     scores = [[*of_query.values()] for of_query in run.values()]
-    ranked = hashbench.evaluate_ranking(relevance, scores, ["NDCG", "NDCG@3"])
+    ranked = hashbench.evaluate_ranking(relevance=relevance, scores=scores, metrics=["NDCG", "NDCG@3"])
     for name in ("NDCG", "NDCG@3"):
         assert found[f"{name}:exponential"].mean == pytest.approx(ranked[name].mean)
     assert not found.notes  # both were asked for

@@ -88,7 +88,12 @@ def test_graded_levels_and_cut_ties_have_those_bounds_too(name, levels):
     runs = {f"q{q}": {f"d{i}": -float(d) for i, d in enumerate(row)} for q, row in enumerate(distance)}
     qrels = {f"q{q}": {f"d{i}": value.item() for i, value in enumerate(row)} for q, row in enumerate(level)}
     means, covariance = over_every_order(name, distance, level)
-    check(hashbench.evaluate_ranking(level, -distance, [name]).summary[name], name, means, covariance)
+    check(
+        hashbench.evaluate_ranking(relevance=level, scores=-distance, metrics=[name]).summary[name],
+        name,
+        means,
+        covariance,
+    )
     if name not in ("NDCG:linear", "PairwiseError"):  # which a list out of a database does not have
         check(hashbench.evaluate_run(runs, qrels, [name]).summary[name], name, means, covariance)
 
@@ -108,11 +113,15 @@ def test_lists_of_other_items_move_independently():
     rng = np.random.default_rng(0)
     level, scores = rng.integers(0, 2, (2, 30, 40))
     level[:, 0] = 1
-    shared = hashbench.evaluate_ranking(level, scores, ["AP"])
-    apart = hashbench.evaluate_ranking([*level, [1, 0]], [*scores, [1, 0]], ["AP"])  # of other lengths
+    shared = hashbench.evaluate_ranking(relevance=level, scores=scores, metrics=["AP"])
+    apart = hashbench.evaluate_ranking(
+        relevance=[*level, [1, 0]], scores=[*scores, [1, 0]], metrics=["AP"]
+    )  # of other lengths
     of_each = shared.scores["AP"].tie_sd
     assert apart.summary["AP"].tie_sd == pytest.approx(np.linalg.norm(of_each) / 31)
-    alike = hashbench.evaluate_ranking(np.repeat(level[:1], 30, axis=0), np.repeat(scores[:1], 30, axis=0), ["AP"])
+    alike = hashbench.evaluate_ranking(
+        relevance=np.repeat(level[:1], 30, axis=0), scores=np.repeat(scores[:1], 30, axis=0), metrics=["AP"]
+    )
     assert alike.summary["AP"].tie_sd_low > 0.8 * of_each[0]
 
 

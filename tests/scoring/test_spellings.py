@@ -66,7 +66,7 @@ def test_all_ways_to_score_say_the_same():
     note = score(["Recall@3"]).notes
     sharded = in_slices(pack(query), pack(database), N_BITS, LEVELS).evaluate(["Recall@3"])
     distances = (query[:, None] != database).sum(axis=2)
-    ranked = evaluate_ranking(matrix, -distances, ["Recall@3"])
+    ranked = evaluate_ranking(relevance=matrix, scores=-distances, metrics=["Recall@3"])
     signs = 2.0 * query - 1, 2.0 * database - 1
     by_cosine = evaluate(*signs, LEVELS, ["Recall@3"], distance="cosine")
     assert [*sharded.notes] == [*ranked.notes] == [*by_cosine.notes] == [*note]

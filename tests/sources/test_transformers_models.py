@@ -607,7 +607,7 @@ def test_options_of_other_networks_are_refused(tmp_path, hashbench, options):
 
 PHOTOS = """
 import numpy as np
-from hashbench import Dataset, DatasetAdapter, extract
+from hashbench.plugins import Dataset, DatasetAdapter, extract
 from hashbench.sources.images import ImageArrays
 
 class Photos(DatasetAdapter):

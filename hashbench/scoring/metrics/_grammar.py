@@ -327,7 +327,7 @@ class Metric:
             mean, low, high, tie_sd = parts = [np.asarray(part) for part in Scores(*scores)]
         except (TypeError, ValueError):
             raise self._returned(
-                f"{type(scores).__name__}, expected hashbench.Scores(mean, low, high, tie_sd)"
+                f"{type(scores).__name__}, expected hashbench.plugins.Scores(mean, low, high, tie_sd)"
             ) from None
         for name, part in zip(Scores._fields, parts, strict=True):
             is_number = part is tie_sd and part.shape == ()
@@ -350,7 +350,7 @@ class Metric:
         try:
             slope, gains = (np.asarray(part) for part in Slopes(*slopes))
         except (TypeError, ValueError):
-            expected = "hashbench.Slopes(slope, gains)"
+            expected = "hashbench.plugins.Slopes(slope, gains)"
             raise self._returned(f"slopes as {type(slopes).__name__}, expected {expected}") from None
         n_queries, n_levels, n_groups = histogram.counts.shape
         self._check_floats("slope", slope, (n_queries, n_groups))
@@ -431,13 +431,35 @@ _NAME = re.compile(
 
 
 def get_metric(name: str, *, of_run: bool = False) -> Metric:
-    """Return the metric of a name; raise HashbenchError if there is no such metric, cutoff or option.
+    """Return the metric of a name.
 
     Names are ``NAME[@cutoff][:option][:reranked=m][:form]``, such as ``AP``, ``NDCG@100``, ``P@r2``,
     ``AP@1000:relevant``, ``Recall@10:reranked=100`` or ``AP:dot``; ``@all`` and ``@ALL`` are read as no cutoff. Names
     of trec_eval, such as ``ndcg_cut_10``, are read as the metrics that equal them. With ``of_run``, ``NDCG`` is
     ``NDCG:trec``, as in other tools for runs, and ``NDCG:exponential`` keeps its option. Without, ``ndcg`` is refused,
     as it would differ from ``nDCG`` only in case.
+
+    Parameters
+    ----------
+    name : str
+        Such a name.
+    of_run : bool, default=False
+        Whether it is of a run.
+
+    Returns
+    -------
+    Metric
+        With the canonical ``name``, and ``scores`` of a `TieHistogram`.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such metric, cutoff or option.
+
+    Examples
+    --------
+    >>> get_metric("Recall@10").name
+    'R@10'
     """
     if not isinstance(name, str):
         raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {name!r}.")
