@@ -275,6 +275,7 @@ VALIDATION = option(
 DEVICE = option("--device", type=Choice(DEVICES), show_default="auto", help="Where to train, for learned methods.")
 RESUME = option("--resume", is_flag=True, help="Continue interrupted training after its last complete epoch.")
 FORCE = option("--force", is_flag=True, help="Repeat finished steps.")
+KEEP_MODEL = option("--keep-model", is_flag=True, help="Save each fitted method beside its codes.")
 DRY_RUN = option("--dry-run", is_flag=True, help="List the jobs and what remains of each; compute nothing.")
 RESULTS = folder("--results", default=Path("results"), help="Folder of the result files.")
 FEATURES = option(

@@ -180,7 +180,7 @@ def prepare(
 @option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
 @option_group(
     "Models",
-    option("--keep-model", is_flag=True, help="Save each fitted method next to its codes, and print its path."),
+    options.KEEP_MODEL,
     option("--model", type=options.FILE, help="Saved model to encode new items with; nothing is fitted."),
 )
 @option_group(
@@ -299,7 +299,9 @@ def export(file: Path, target: str, output: Path, role: str | None, precision: s
 )
 @options.TRAINING
 @option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
-@option_group("Output", options.RESULTS, options.output_format("table", "csv", "json"), options.INTERVAL)
+@option_group(
+    "Output", options.RESULTS, options.output_format("table", "csv", "json"), options.INTERVAL, options.KEEP_MODEL
+)
 @cloup.constraint(options.NotWith("--part"), ["available"])
 def run(
     metrics: tuple[str, ...],
@@ -312,6 +314,7 @@ def run(
     results: Path,
     form: str,
     interval: bool,
+    keep_model: bool,
     **grid: Any,
 ) -> None:
     """Prepare, encode and score; finished steps are skipped. Each combination of options is one job."""
@@ -330,7 +333,7 @@ def run(
     study = options.study_of(metrics, **grid)
     if available:
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
-    jobs, demands = _jobs_of(study, part), Demands(study.metrics or DEFAULT_METRICS, force, resume)
+    jobs, demands = _jobs_of(study, part), Demands(study.metrics or DEFAULT_METRICS, force, resume, keep_model)
     names = [results_name(spec) for spec in dict.fromkeys(job.dataset for job in jobs)]
     versions = {job.method: job.card.version for job in jobs}
     for name in names:  # before any work

@@ -76,6 +76,8 @@ def tune(metrics: tuple[str, ...], n_trials: int, n_jobs: int, resume: bool, out
     echo(_records(choices, names).to_text("table"))
     if edges := tuning.about_edges(search, choices):
         echo(edges)
+    if untuned := tuning.about_untuned(choices):
+        click.echo(untuned, err=True)
     command = f"hashbench run --grid {output / tuning.GRID}"
     click.echo(f"Rows of finished trials are in {output}. Run the chosen settings: {command}", err=True)
     if left_out := tuning.about_left_out(choices):

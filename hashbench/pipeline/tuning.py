@@ -54,6 +54,7 @@ class Choice:
     n_trials: int  # settings tried, by earlier commands too if the folder holds them
     n_failed: int
     failure: str = ""  # the first one, if no settings finished all their trials
+    is_untuned: bool = False  # whether there was nothing to try but the defaults, so that nothing was chosen
     at_edge: tuple[str, ...] = ()  # parameters whose chosen value is the least or the greatest that was tried
 
 
@@ -469,7 +470,10 @@ def conclude(search: Search, folder: Path) -> list[Choice]:
             for point in line.scores
             if line.card.name == choice.method and line.params(point) == choice.params
         )
-        choices.append(replace(choice, n_trials=len(tried[choice.method]), at_edge=next(edges, ())))
+        lines = [line for line in search.lines if line.card.name == choice.method]
+        is_untuned = not any(line.values or line.fixed for line in lines)
+        n_tried = len(tried[choice.method])
+        choices.append(replace(choice, n_trials=n_tried, is_untuned=is_untuned, at_edge=next(edges, ())))
     if all(choice.params is None for choice in choices):
         earlier = f" {folder / GRID} of an earlier command was left as it was." * (folder / GRID).exists()
         raise HashbenchError(f"no settings finished all their trials: {choices[0].failure}{earlier}")
@@ -489,6 +493,16 @@ def about_edges(search: Search, choices: Sequence[Choice]) -> str:
         return ""
     return (
         f"At the edge of what was tried: {', '.join(edges)}. A value beyond may be better; more trials go there first."
+    )
+
+
+def about_untuned(choices: Sequence[Choice]) -> str:
+    """Return a sentence that names the methods that have nothing to tune; empty if there are none."""
+    names = [choice.method for choice in choices if choice.is_untuned]
+    return (
+        f"Not in {GRID}, since they declare no values to try: {', '.join(names)}. List some: --param NAME=VALUE,VALUE."
+        if names
+        else ""
     )
 
 
@@ -559,7 +573,7 @@ def grid_text(study: Study, choices: Sequence[Choice], metric_names: Sequence[st
 
 def variant_of(choice: Choice) -> dict[str, Any] | None:
     """Return the chosen settings as a study takes them, with the number of trials that chose them; None without any."""
-    if choice.params is None:
+    if choice.params is None or choice.is_untuned:
         return None
     plain = json.loads(canonical_json(dict(choice.params)))  # without numbers of NumPy
     values = {name: [value] if isinstance(value, list) else value for name, value in plain.items()}  # a list is a sweep

@@ -3,10 +3,11 @@
 Keys rest on declared versions, never on the source of hashbench.
 """
 
+import ast
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from hashlib import sha256
@@ -105,15 +106,22 @@ def _major(version: str) -> str:
 def digests(kind: str, name: str, modules: Iterable[str]) -> dict[str, str]:
     """Digest the files of a plug-in, by top-level module or package, so that nobody sees codes of one edited since.
 
-    They are those of ``modules``, and of what is installed with it: its whole distribution. None are of hashbench.
+    They are those of ``modules`` and of what these import from their packages and from what is installed with these,
+    and all files beside them that are no Python, such as weights. None are of hashbench.
     """
+    modules = list(modules)
     tops = {module.partition(".")[0] for module in modules} - {"hashbench"}
     if tops:
         tops |= set(registry.installed_with(kind, name))
+    files = {top: sorted(_files_of(top)) for top in tops}
+    imported = _imported_by(modules, files)
     found = {}
     for top in sorted(tops):
+        own = [(place, path) for place, path in files[top] if path.suffix != ".py" or path in imported]
+        if files[top] and not any(path in imported or path.suffix != ".py" for _, path in own):
+            continue  # of the same distribution, but not imported
         content = sha256()
-        for place, path in sorted(_files_of(top)):
+        for place, path in own:
             size = path.stat().st_size
             held = path.read_bytes() if size < _LARGE else b""  # such as weights, which are told apart by their size
             content.update(f"{place}\0{size}\0".encode() + held)
@@ -124,6 +132,45 @@ def digests(kind: str, name: str, modules: Iterable[str]) -> dict[str, str]:
 def method_digests(name: str, cls: "type[HashMethod]") -> dict[str, str]:
     """Return the `digests` of a method, those of the modules it names as its own included."""
     return digests("method", name, (*registry.modules_of(cls), *cls.modules))
+
+
+def _imported_by(modules: Iterable[str], files: Mapping[str, Sequence[tuple[str, Path]]]) -> set[Path]:
+    """Return the Python files, among those of each top-level name, of modules and of what these import, one by another.
+
+    All are taken where that cannot be read from the source.
+    """
+    homes: dict[str, Path] = {}
+    for top, own in files.items():
+        for place, path in own:
+            if path.suffix == ".py":
+                inner = [] if place == top else place.removesuffix(".py").removesuffix("__init__").strip("/").split("/")
+                homes[".".join([top, *filter(None, inner)])] = path
+    reached, waiting = set[str](), list(modules)
+    while waiting:
+        parts = waiting.pop().split(".")
+        for name in (".".join(parts[:n]) for n in range(1, len(parts) + 1)):  # packages run before what is in them
+            if name in reached or name not in homes:
+                continue
+            reached.add(name)
+            try:
+                tree = ast.parse(homes[name].read_bytes())
+            except (SyntaxError, ValueError, OSError):
+                return {*homes.values()}
+            package = name if homes[name].name == "__init__.py" else name.rpartition(".")[0]
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Import):
+                    waiting += [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom):
+                    base = package.rsplit(".", node.level - 1)[0] if node.level else ""
+                    source = ".".join(filter(None, [base, node.module]))
+                    waiting += [source, *(f"{source}.{alias.name}" for alias in node.names)]
+                elif isinstance(node, ast.Name | ast.Attribute) and _word_of(node) in ("__import__", "import_module"):
+                    return {*homes.values()}
+    return {homes[name] for name in reached}
+
+
+def _word_of(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
 
 
 def _files_of(top: str) -> list[tuple[str, Path]]:

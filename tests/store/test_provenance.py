@@ -38,7 +38,23 @@ def mine(tmp_path, monkeypatch):
     return load
 
 
-def test_a_plugin_is_known_by_all_files_of_its_package(mine, tmp_path):
+def test_a_plugin_is_known_by_the_files_that_it_imports_and_not_by_its_neighbours(mine):
+    files = {"kit____init__": "", "kit__part": "from .loss import f\n", "kit__loss": "import kit.deep as d\nf = 1\n"}
+    files |= {"kit__deep": "a = 1\n", "kit__neighbour": "b = 1\n", "apart": "c = 1\n"}
+    installed = "kit", "apart"
+    first = mine(*installed, **files)
+    assert [*first] == ["kit"]
+    assert mine(*installed, **files | {"kit__neighbour": "b = 2\n", "apart": "c = 2\n"}) == first
+    changed = [
+        files | {f"kit__{name}": files[f"kit__{name}"] + "# \n"} for name in ("__init__", "part", "loss", "deep")
+    ]
+    assert len({mine(*installed, **each)["kit"] for each in [files, *changed]}) == 5
+    by_name = files | {"kit__loss": "from importlib import import_module\nf = import_module('kit.' + 'neighbour')\n"}
+    seen = [mine(*installed, **by_name | {"kit__neighbour": text}) for text in ("b = 1\n", "b = 2\n")]
+    assert seen[0]["kit"] != seen[1]["kit"]
+
+
+def test_a_plugin_is_known_by_all_its_files_that_are_no_python(mine, tmp_path):
     files = {"package_of_mine____init__": "", "package_of_mine__part": "a = 1\n"}
     first = mine(**files)
     assert [*first] == ["package_of_mine"]
@@ -51,10 +67,11 @@ def test_a_plugin_is_known_by_all_files_of_its_package(mine, tmp_path):
     assert len({each["package_of_mine"] for each in seen}) == 3
 
 
-def test_a_plugin_of_several_modules_is_known_by_all_that_its_distribution_installs(mine):
-    first = mine("file_of_mine", "help_of_mine", file_of_mine="a = 1\n", help_of_mine="b = 1\n")
+def test_a_plugin_of_several_modules_is_known_by_those_that_it_imports(mine):
+    imports = "import help_of_mine\n"
+    first = mine("file_of_mine", "help_of_mine", file_of_mine=imports, help_of_mine="b = 1\n")
     assert [*first] == ["file_of_mine", "help_of_mine"]
-    again = mine("file_of_mine", "help_of_mine", file_of_mine="a = 1\n", help_of_mine="b = 2\n")
+    again = mine("file_of_mine", "help_of_mine", file_of_mine=imports, help_of_mine="b = 2\n")
     assert (again["file_of_mine"] == first["file_of_mine"], again["help_of_mine"] == first["help_of_mine"]) == (1, 0)
 
 
