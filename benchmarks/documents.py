@@ -661,7 +661,7 @@ def real_valued_queries(page: Page) -> None:
 def readme_findings(page: Page) -> None:
     _, names = by_fold("-database-all")
     one = taught_against_itq("-database-all")
-    words = "The {} methods that learn from labels have, on average, {:.3f} AP less than ITQ"
+    words = "The {} methods that learn from labels score, on average, {:.3f} AP below ITQ"
     page.says(words, len(names), -one.value, is_true=one.is_shown)
     page.says("95 % interval over three folds: {:.3f} to {:.3f}", -one.high, -one.low)
     orders, found, after = of_three_seeds()
