@@ -397,23 +397,42 @@ def measurements(page: Page) -> None:
 # ---------------------------------------------------------------- findings
 
 
+@cache
+def by_fold(end: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return AP of unseen classes by method and fold, and the methods that learn from labels."""
+    folds = pd.concat(
+        mean_over_seeds(rows(dataset=f"cifar10-s1-unseen3-fold{fold}{end}", n_bits=32)) for fold in range(3)
+    )
+    scores = folds.pivot_table(index="method", columns="dataset", values="value").dropna()
+    names = sorted({*folds["method"][~folds["group"].isin(["baseline", "unsupervised"])]} & {*scores.index})
+    return scores, names
+
+
+def over_folds(values: "pd.Series[float]", others: "pd.Series[float]") -> Difference:
+    """Compare scores by fold, each fold one observation."""
+    both = (one.to_numpy()[None] for one in (values, others))
+    return of_scores(*both, "AP", ("first", "second"), (1, 1), 0.0)
+
+
+def taught_against_itq(end: str) -> Difference:
+    """Compare the mean of the methods that learn from labels with ITQ."""
+    scores, names = by_fold(end)
+    return over_folds(scores.loc[names].mean(), scores.loc["itq"])
+
+
 def unseen_classes(page: Page) -> None:
     lines = defaultdict[str, list[object]](list)
     for end in ("-database-all", ""):
-        folds = pd.concat(
-            mean_over_seeds(rows(dataset=f"cifar10-s1-unseen3-fold{fold}{end}", n_bits=32)) for fold in range(3)
-        )
-        scores = folds.pivot_table(index="method", columns="dataset", values="value").dropna()
-        names = sorted({*folds["method"][~folds["group"].isin(["baseline", "unsupervised"])]} & {*scores.index})
+        scores, names = by_fold(end)
         taught, itq, means, n = scores.loc[names], scores.loc["itq"], scores.mean(axis=1), len(names)
-        found = [
-            of_scores(values[None], itq.to_numpy()[None], "AP", ("first", "second"), (1, 1), 0.0)
-            for values in taught.to_numpy()
-        ]
+        found = [over_folds(values, itq) for _, values in taught.iterrows()]
         shown = [name for name, p in zip(names, holm([one.p for one in found]), strict=True) if p < ALPHA]
         passing = (taught > itq).sum()
         lines["ITQ"].append(f"{means['itq']:.3f}")
         lines[f"the {n} methods that learn from labels"].append(span(means[names], ".3f"))
+        mean = taught_against_itq(end)
+        lines["their mean minus ITQ"].append(f"{mean.value:+.3f}")
+        lines["its 95 % interval, over folds"].append(f"{mean.low:+.3f} to {mean.high:+.3f}")
         lines["of these above ITQ on average"].append(counted([name for name in names if means[name] > means["itq"]]))
         lines[f"above ITQ, of {taught.size} method-fold pairs"].append(passing.sum())
         lines[f"shown to differ from ITQ (p < {ALPHA})"].append(sum(one.is_shown for one in found))
@@ -436,20 +455,47 @@ def unseen_classes(page: Page) -> None:
     page.says("the {} methods score {}, and ITQ scores {:.2f}.", n, span(seen[names]), seen["itq"])
 
 
+SAME = ["dataset_fingerprint", "features", "method", "params", "n_bits"]
+
+
+def tested(order: Any) -> Difference:
+    """Compare our scores of the two methods of a published order, by their seeds."""
+    seeds = scores_of_seeds()
+    return compared(
+        *(seeds[tuple(getattr(cell, key) for key in SAME)] for cell in (order.higher.cell, order.lower.cell))
+    )
+
+
+@cache
+def scores_of_seeds() -> "pd.Series[Any]":
+    return rows().groupby(SAME)["value"].agg(list)
+
+
+@cache
+def of_three_seeds() -> tuple[list[Any], list[Difference], list[bool]]:
+    """Return the published orders of which ours have several seeds, their tests, and whether each is shown."""
+    orders = [order for order in orders_of("table1", results()) if order.n_seeds > 1]
+    found = [tested(order) for order in orders]
+    return orders, found, [p < ALPHA for p in holm([one.p for one in found])]
+
+
+def dpsh_above_mihash() -> Difference:
+    """Return the test of the reversal that is shown after correction and is not of our settings."""
+    ((_, one),) = [
+        (order, one)
+        for order, one, is_shown in zip(*of_three_seeds(), strict=True)
+        if is_shown and one.value < 0 and order.lower.cell.method == "dpsh"
+    ]
+    return one
+
+
 def published(page: Page) -> None:
     orders = orders_of("table1", results())
     counts = Counter(order.verdict for order in orders)
     others = [order for order in orders if not order.higher.published.source.startswith("TALR")]
     page.says("allows {} comparisons. All but {} are from", len(orders), len(others))
-    place = ["dataset_fingerprint", "features", "method", "params", "n_bits"]
-    seeds = rows().groupby(place)["value"].agg(list)
-
-    def tested(order: Any) -> Difference:
-        cells = (order.higher.cell, order.lower.cell)
-        return compared(*(seeds[tuple(getattr(cell, key) for key in place)] for cell in cells))
-
-    several = [order for order in orders if order.n_seeds > 1]
-    found, n = [tested(order) for order in several], len(several)
+    several, found, after = of_three_seeds()
+    n = len(several)
     n_open = counts["open", OPEN] + counts["open", UNKNOWN]
     lines: list[list[object]] = [
         ["for these codes, in every order of ties", counts["holds", EVERY_ORDER], counts["turned", EVERY_ORDER], ""],
@@ -458,7 +504,7 @@ def published(page: Page) -> None:
         [f"the same after Holm's correction for {n} tests"],
     ]
     reversals = defaultdict[tuple[str, ...], list[list[int]]](lambda: [[], []])
-    alone, after = [one.is_shown for one in found], [p < ALPHA for p in holm([one.p for one in found])]
+    alone = [one.is_shown for one in found]
     for column, (line, shown) in enumerate(zip(lines[2:], (alone, after), strict=True)):
         of_shown = [(order, one.value > 0) for order, one, is_one in zip(several, found, shown, strict=True) if is_one]
         n_holds = sum(holds for _, holds in of_shown)
@@ -477,6 +523,10 @@ def published(page: Page) -> None:
         "cifar10-s1"
     }
     page.says("Only the last two remain after correction.", is_true=is_true)
+    one = dpsh_above_mihash()
+    page.says(
+        "At 48 bits, dpsh is {:.3f} AP above mihash (95 % interval {:.3f} to {:.3f}", -one.value, -one.high, -one.low
+    )
     digits, papers = mean_over_seeds(rows(dataset="digits", seed=0)).set_index(["method", "n_bits"]).sort_index(), []
     for method, n_bits in product(("fasthash", "structhash"), (16, 32, 48)):
         settings = {**method_card(method).params, **method_card(method).preset("paper", n_bits)}
@@ -552,14 +602,20 @@ def tuned_rows(page: Page) -> None:
     )
 
 
+def of_dispersion(metric: str, n_bits: int) -> list["pd.Series[float]"]:
+    """Return scores of dsh with the dispersion objective, and with the original one."""
+    defaults, sides = method_card("dsh").params, []
+    table = rows(metric, dataset="cifar10-s1", features="squeezenet (JPEG)", method="dsh", n_bits=n_bits)
+    for objective in ("dispersion", "original"):
+        settings = {**defaults, "objective": objective}
+        sides.append(table["value"][[settings.items() >= json.loads(one).items() for one in table["params"]]])
+    return sides
+
+
 def dispersion(page: Page) -> None:
-    defaults, columns, found = method_card("dsh").params, [], []
+    columns, found = [], []
     for metric, n_bits in product(("LGAP@r2", "AP"), (12, 24)):
-        table = rows(metric, dataset="cifar10-s1", features="squeezenet (JPEG)", method="dsh", n_bits=n_bits)
-        sides = []
-        for objective in ("dispersion", "original"):
-            settings = {**defaults, "objective": objective}
-            sides.append(table["value"][[settings.items() >= json.loads(one).items() for one in table["params"]]])
+        sides = of_dispersion(metric, n_bits)
         papers = [
             f"{float(value.value):.3f}" if metric == "LGAP@r2" else ""
             for name in ("DSH dispersion (eq. 20)", "DSH original (eq. 16)")
@@ -602,13 +658,32 @@ def real_valued_queries(page: Page) -> None:
     page.says("AP@1000 changes by {}. The scores", span((gain for of_split in gains for gain in of_split), "+.3f"))
 
 
+def readme_findings(page: Page) -> None:
+    _, names = by_fold("-database-all")
+    one = taught_against_itq("-database-all")
+    words = "The {} methods that learn from labels score, on average, {:.3f} AP below ITQ"
+    page.says(words, len(names), -one.value, is_true=one.is_shown)
+    page.says("95 % interval over three folds: {:.3f} to {:.3f}", -one.high, -one.low)
+    orders, found, after = of_three_seeds()
+    holds = [difference.value > 0 for difference, is_shown in zip(found, after, strict=True) if is_shown]
+    n_holds = sum(holds)
+    words = "Of {} published orders of two methods that we tested with three seeds, {} hold, {} are reversed and {}"
+    page.says(words, len(orders), n_holds, len(holds) - n_holds, len(orders) - len(holds))
+    one = dpsh_above_mihash()
+    page.says("at 48 bits, dpsh is {:.3f} AP above mihash (95 % interval over seeds: {:.3f} to {:.3f}",
+              -one.value, -one.high, -one.low)  # fmt: skip
+    one = compared(*of_dispersion("AP", 24))
+    words = "lowers its AP on CIFAR-10 by {:.3f} at 24 bits (95 % interval over seeds: {:.3f} to {:.3f})"
+    page.says(words, -one.value, -one.high, -one.low, is_true=one.is_shown)
+
+
 PAGES: dict[str, list[Callable[[Page], None]]] = {
-    "README.md": [number_of_methods, figure_of_scripts, itq_by_scripts, readme_speed],
+    "README.md": [number_of_methods, readme_findings, figure_of_scripts, itq_by_scripts, readme_speed],
     "PYPI.md": [itq_by_scripts],
     "benchmarks/RESULTS.md": [measurements],
     "docs/explanation/comparing.md": [comparing],
-    "docs/explanation/numbers.md": [how_settings_are_chosen],
     "docs/explanation/protocols.md": [protocols],
+    "docs/explanation/settings.md": [how_settings_are_chosen],
     "docs/explanation/shuffle-deviation.md": [shuffle_deviation],
     "docs/explanation/speed.md": [speed],
     "docs/findings.md": [unseen_classes, published, equal_effort, tuned_rows, dispersion, real_valued_queries],

@@ -22,7 +22,6 @@ import hashbench
 from hashbench import plugins, registry
 from hashbench.cards import method_card
 from hashbench.cli.main import cli
-from hashbench.reports.plots import FIGURES
 
 ROOT = Path(__file__).parents[1]
 _URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
@@ -98,12 +97,6 @@ def _helps(context: click.Context) -> Iterator[str]:
             yield from _helps(subcommand.context_class(subcommand, parent=context, info_name=name))
 
 
-def figures() -> str:
-    """Every kind of figure, in the words of the function that draws it."""
-    rows = [f"| `{name}` | {kind.draw.__doc__.splitlines()[0]} |" for name, kind in FIGURES.items()]
-    return "\n".join(["| name | what |", "|---|---|", *rows])
-
-
 def gallery() -> str:
     """All figures and tables of results/."""
     lines = ["## Tables\n"]
@@ -147,7 +140,7 @@ def _is(thing: object, base: type) -> bool:
     return isinstance(thing, type) and issubclass(thing, base)
 
 
-_MADE = {made.__name__: made for made in (methods, public, commands, figures, gallery, notebook)}
+_MADE = {made.__name__: made for made in (methods, public, commands, gallery, notebook)}
 
 
 def _fill(app: Sphinx, page: str, source: list[str]) -> None:

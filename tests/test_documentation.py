@@ -14,6 +14,7 @@ from helpers.paths import ROOT, built_in_datasets, built_in_methods
 import hashbench as package
 from hashbench import registry
 from hashbench.cli.main import COMMANDS, cli
+from hashbench.reports.plots import FIGURES
 from hashbench.scoring.metrics import FAMILIES, metric_names
 
 DOCUMENTS = sorted(path.name for path in ROOT.glob("*.md"))
@@ -37,6 +38,7 @@ ROOMS = sorted(
     [
         ("docs/reference/methods.md", [f"| `{name}` |" for name in built_in_methods()]),
         ("docs/datasets.md", [f"`{name}`" for name in built_in_datasets()]),
+        ("docs/figures.md", [f"| `{name}` |" for name in FIGURES]),
         ("docs/metrics.md", [*(f"`{name}`" for name in metric_names()), *OPTIONS]),
     ],
 )

@@ -64,7 +64,7 @@ def test_recall_by_hamming_cosine_and_dot_of_0_1_vectors_is_as_told():
         hits = (near > at_cut).sum(axis=1) + (near == at_cut).sum(axis=1) * (10 - n_above) / n_tied
         recalls.append(f"{hits.mean() / 10:.3f}")
     row = f"| the first 500 images | the next 20,000 | {' | '.join(recalls)} |"
-    assert row in (ROOT / "docs/binary-embeddings.md").read_text()
+    assert row in (ROOT / "docs/binary-quantisation.md").read_text()
 
 
 # ---------------------------------------------------------------- tables

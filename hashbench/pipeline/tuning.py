@@ -33,7 +33,7 @@ from hashbench.store.result_rows import Row
 from hashbench.store.results import merge_rows, read_folder
 
 HELD_OUT = 0.2  # of the training items
-LEAD = 0.01  # by more than this, the best settings must lead the default ones: docs/explanation/numbers.md
+LEAD = 0.01  # by more than this, the best settings must lead the default ones: docs/explanation/settings.md
 # What held-out queries rank, by the name of the score.
 SCORES = {"among_held_out": "the other held-out items", "to_trained": "the items learned from"}
 GRID = "grid.toml"  # what tune writes beside the rows of trials

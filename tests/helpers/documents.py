@@ -18,5 +18,7 @@ def files(page):
 
 
 def commands(page):
-    """Return the arguments of the hashbench commands in a page's shell blocks."""
-    return [shlex.split(line)[1:] for block in blocks(page, "sh") for line in block.splitlines()]
+    """Return the arguments of the hashbench commands in a page's shell blocks that are run."""
+    pattern = r"^(<!-- not run: [^>]+ -->\n)?```sh\n(.*?)^```$"
+    found = re.findall(pattern, (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+    return [shlex.split(line)[1:] for not_run, block in found if not not_run for line in block.splitlines()]
