@@ -37,23 +37,28 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.functions": (
         "compare_results",
         "diff",
+        "encode",
         "explain",
         "explain_run",
+        "export",
         "plot",
+        "prepare",
         "read_codes",
         "run",
         "tables",
         "tune",
     ),
+    "hashbench.registry": ("dataset_names", "method_names"),
     "hashbench.reports.diff": ("Diff",),
     "hashbench.reports.explain.explained": ("Explained",),
     "hashbench.scoring.candidates": ("CandidateCount",),
-    "hashbench.scoring.code_statistics": ("CodeUsage", "Drift", "code_usage", "drift"),
+    "hashbench.scoring.code_statistics": ("CodeUsage", "Drift", "code_usage", "compare_codes"),
     "hashbench.scoring.comparison": ("Difference", "compare"),
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
     "hashbench.scoring.histogram": ("TieHistogram",),
     "hashbench.scoring.lists": ("evaluate_ranking",),
     "hashbench.scoring.may_be_best": ("MayBeBest", "may_be_best"),
+    "hashbench.scoring.metrics": ("metric_names",),
     "hashbench.scoring.problem": ("Problem", "evaluate"),
     "hashbench.scoring.ranking": ("evaluate_histogram",),
     "hashbench.scoring.runs": ("evaluate_run",),
@@ -79,14 +84,18 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
     from hashbench.functions import (
         compare_results as compare_results,
         diff as diff,
+        encode as encode,
         explain as explain,
         explain_run as explain_run,
+        export as export,
         plot as plot,
+        prepare as prepare,
         read_codes as read_codes,
         run as run,
         tables as tables,
         tune as tune,
     )
+    from hashbench.registry import dataset_names as dataset_names, method_names as method_names
     from hashbench.reports.diff import Diff as Diff
     from hashbench.reports.explain.explained import Explained as Explained
     from hashbench.scoring.candidates import CandidateCount as CandidateCount
@@ -94,13 +103,14 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
         CodeUsage as CodeUsage,
         Drift as Drift,
         code_usage as code_usage,
-        drift as drift,
+        compare_codes as compare_codes,
     )
     from hashbench.scoring.comparison import Difference as Difference, compare as compare
     from hashbench.scoring.evaluation import Evaluation as Evaluation, Summary as Summary
     from hashbench.scoring.histogram import TieHistogram as TieHistogram
     from hashbench.scoring.lists import evaluate_ranking as evaluate_ranking
     from hashbench.scoring.may_be_best import MayBeBest as MayBeBest, may_be_best as may_be_best
+    from hashbench.scoring.metrics import metric_names as metric_names
     from hashbench.scoring.problem import Problem as Problem, evaluate as evaluate
     from hashbench.scoring.ranking import evaluate_histogram as evaluate_histogram
     from hashbench.scoring.runs import evaluate_run as evaluate_run

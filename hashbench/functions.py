@@ -4,12 +4,13 @@ from __future__ import annotations  # so that help() shows types as they are wri
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hashbench._validation import as_tuple, check_choice
-from hashbench.errors import HashbenchError, needing
+from hashbench.errors import HashbenchError, needing, unknown_name
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.scoring.metrics import get_metric, readings
@@ -122,6 +123,176 @@ def run(
     for sentence in (*filter(None, notes), *refusals):
         warnings.warn(sentence, stacklevel=3)
     return to_frame([row for outcome in in_order(outcomes, jobs) for row in outcome.rows])
+
+
+@needing("hashbench.prepare")
+def prepare(
+    dataset: str,
+    *,
+    items: str | Path | None = None,
+    features: str | None = None,
+    source: str | Path | None = None,
+    force: bool = False,
+    **own: Any,
+) -> Path:
+    """Prepare a dataset, as ``hashbench prepare`` does, and return its file.
+
+    Parameters
+    ----------
+    dataset : str
+        Name, or ``NAME:FEATURES``; with ``items``, the name of your own dataset.
+    items : str or Path, optional
+        File of your own features, texts in .txt, or a folder of images; ``FILE:KEY`` if it holds several arrays.
+    features : str, optional
+        Kind of features, where there are several.
+    source : str or Path, optional
+        Raw data that you have.
+    force : bool, default=False
+        Prepare again, even if the file is current; your own files always are.
+    **own
+        More on your own items: the fields of `hashbench.plugins.OwnData`, such as ``labels="labels.npy"`` or
+        ``neighbours=10, true_distance="cosine"``.
+
+    Returns
+    -------
+    Path
+        The HDF5 file, which all functions take in place of the name.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such dataset, or the files do not fit together.
+
+    Examples
+    --------
+    >>> prepare("digits").name
+    'digits.h5'
+    """
+    from hashbench.adapter import Options, OwnData
+    from hashbench.pipeline import preparation
+
+    if unknown := own.keys() - {field.name for field in fields(OwnData)}:
+        raise unknown_name("option of your own dataset", min(unknown), [field.name for field in fields(OwnData)])
+    raw = None if source is None else _as_path(source, "source")
+    if items is not None:
+        given: dict[str, Any] = {name: str(value) if isinstance(value, Path) else value for name, value in own.items()}
+        data = OwnData(name=dataset, items=str(items), **given)
+        return preparation.prepare_own(data, Options(features, raw))[1]
+    if own:
+        raise HashbenchError(f"{min(own)} is of your own items; give these as items=, or leave it out.")
+    spec = f"{dataset}:{features}" if features else dataset
+    return preparation.prepare(spec, Options(None, raw), force=force)[1]
+
+
+@needing("hashbench.encode")
+def encode(
+    methods: str | Sequence[str] | Mapping[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]],
+    n_bits: int | Sequence[int],
+    datasets: str | Path | Sequence[str | Path] = "digits",
+    *,
+    seeds: int | Sequence[int] = 0,
+    params: Mapping[str, Any] | None = None,
+    keep_model: bool = False,
+    force: bool = False,
+    resume: bool = False,
+    n_jobs: int = 1,
+) -> list[Path]:
+    """Fit methods and write the codes of queries and database, as ``hashbench encode`` does.
+
+    Parameters
+    ----------
+    methods, n_bits, datasets, seeds, params, force, resume, n_jobs
+        As in `run`.
+    keep_model : bool, default=False
+        Whether to save each fitted method beside its codes, for `read_model`.
+
+    Returns
+    -------
+    list of Path
+        The codes files, for `read_codes`; a model has its codes' name with ``.model.h5``.
+
+    Warns
+    -----
+    UserWarning
+        For each job that cannot run, or fails; the others still run.
+
+    Raises
+    ------
+    HashbenchError
+        If a name or number is invalid, or no job could run.
+
+    Examples
+    --------
+    >>> [path.name for path in encode("lsh", [8, 12])]
+    ['lsh-8-s0.h5', 'lsh-12-s0.h5']
+    """
+    from hashbench.pipeline.preparation import prepare_own
+    from hashbench.pipeline.runner import in_order, run_all
+    from hashbench.pipeline.steps import Demands
+
+    study = _study(methods, n_bits, datasets, seeds, "AP", params)
+    jobs = study.jobs()
+    for choices in study.unprepared(None).values():
+        prepare_own(*choices)
+    outcomes = list(run_all(jobs, Demands((), force, resume, keep_model), n_jobs=n_jobs))
+    written = [outcome for outcome in in_order(outcomes, jobs) if outcome.codes is not None]
+    refusals = [outcome.refusal for outcome in outcomes if outcome.codes is None]
+    if not written:
+        raise HashbenchError(refusals[0] if refusals else "there is nothing to encode; name a method.")
+    for sentence in refusals:
+        warnings.warn(sentence, stacklevel=3)
+    return [outcome.codes for outcome in written if outcome.codes is not None]
+
+
+@needing("hashbench.export")
+def export(
+    file: str | Path,
+    target: str,
+    output: str | Path,
+    *,
+    role: str | None = None,
+    precision: str | None = None,
+    items: str | Path | None = None,
+) -> int:
+    """Write a model or codes for another program, as ``hashbench export`` does, and check what was written.
+
+    Parameters
+    ----------
+    file : str or Path
+        A model (``.model.h5``) or a codes file.
+    target : str
+        Of a model ``faiss``, ``npz`` or ``onnx``; of codes ``faiss``, ``hex``, ``npy``, ``pgvector`` or ``usearch``.
+    output : str or Path
+        File to write.
+    role : {"database", "query"}, optional
+        Codes to write, by default the database.
+    precision : {"float64", "float32"}, optional
+        Of numbers in ONNX and npz, by default float64.
+    items : str or Path, optional
+        Items to compare codes on, by default those of the model's dataset.
+
+    Returns
+    -------
+    int
+        The number of bits that differ where the program's own library reads the file: 0 unless its numbers are rounded.
+
+    Raises
+    ------
+    HashbenchError
+        If the file is neither, cannot be written for the target, or a library is missing.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     export(encode("lsh", 8)[0], "hex", Path(folder, "codes.txt"))
+    0
+    """
+    from hashbench.pipeline import exporting
+
+    path, written = _as_path(file, "file"), _as_path(output, "output")
+    given = None if items is None else str(items)
+    return exporting.export(path, target, written, role=role, precision=precision, items=given).n_differing
 
 
 @needing("hashbench.tune")

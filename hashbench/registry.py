@@ -31,7 +31,18 @@ _NAME_OF_CLASS = re.compile(r"""^class [^_].*\n(?:(?: .*)?\n)*?    name(?:: .+)?
 
 
 def method_names() -> list[str]:
-    """List the names of all methods, built-in and third-party, sorted, without importing any."""
+    """List the names of all methods, built-in and third-party, sorted, without importing any.
+
+    Returns
+    -------
+    list of str
+        The names.
+
+    Examples
+    --------
+    >>> "itq" in method_names()
+    True
+    """
     return sorted({*_module_names("hashbench.methods"), *_entry_points("hashbench.methods")})
 
 
@@ -46,7 +57,18 @@ def is_built_in(name: str) -> bool:
 
 
 def dataset_names() -> list[str]:
-    """List the names of all datasets that can be prepared, sorted, without importing any."""
+    """List the names of all datasets that can be prepared, sorted, without importing any.
+
+    Returns
+    -------
+    list of str
+        The names.
+
+    Examples
+    --------
+    >>> "digits" in dataset_names()
+    True
+    """
     return sorted({*_dataset_modules(), *_entry_points("hashbench.datasets")})
 
 

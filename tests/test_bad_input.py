@@ -475,6 +475,7 @@ REST_BESIDE = {  # options that need or exclude others
     ("compare", "--pairs"): "codes.npy --database-codes codes.npy",
     ("encode", "--model"): "--from X.npy --output o.npy",
     ("evaluate", "--scores"): OF_LABELS,
+    ("results check", "--results"): "",
     ("encode", "--from"): "--model model.h5 --output o.npy",
     ("encode", "--output"): "--model model.h5 --from X.npy",
     ("evaluate", "--run"): "",

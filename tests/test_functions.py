@@ -45,6 +45,30 @@ def test_run_returns_the_rows_that_the_command_writes(hashbench, digits_data, tm
     pd.testing.assert_frame_equal(package.read_results(results), expected)
 
 
+def test_what_the_commands_prepare_encode_and_export_is_the_same_from_python(hashbench, digits_data, tmp_path):
+    assert package.prepare("digits").read_bytes() == (digits_data / "datasets" / "digits.h5").read_bytes()
+    first, second = package.encode(["itq", "lsh"], 8, keep_model=True)
+    printed = hashbench("encode", "--method", "itq", "--method", "lsh", "--bits", 8, "--keep-model").stdout.split()
+    assert [str(first), str(first.with_suffix(".model.h5")), str(second)] == printed[:3]
+    assert package.export(first, "npy", tmp_path / "codes.npy", role="query") == 0
+    assert np.load(tmp_path / "codes.npy").shape == (200, 8)
+    assert package.export(first.with_suffix(".model.h5"), "npz", tmp_path / "model.npz") == 0
+    items, labels = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
+    np.savez(tmp_path / "mine.npz", features=items, labels=labels)
+    own = package.prepare("mine", items=tmp_path / "mine.npz", labels=f"{tmp_path / 'mine.npz'}:labels", n_queries=9)
+    assert package.run("itq", 4, own, metrics="AP")["n_queries"].tolist() == [9]
+    with pytest.warns(UserWarning, match="pcah"):
+        assert [path.name for path in package.encode(["lsh", "pcah"], 100)] == ["lsh-100-s0.h5"]
+    for call, words in (
+        (lambda: package.prepare("mine", items=tmp_path / "mine.npz", label="x"), "Did you mean 'labels'"),
+        (lambda: package.prepare("digits", labels="y.npy"), "labels is of your own items; give these as items="),
+        (lambda: package.prepare("nosuch"), "nosuch"),
+        (lambda: package.encode("pcah", 100), "pcah"),
+    ):
+        with pytest.raises(HashbenchError, match=words):
+            call()
+
+
 def test_each_value_of_a_list_is_run(digits_data):
     def params_of(methods, **options):
         return package.run(methods, 8, metrics="AP", **options)["params"].map(json.loads).tolist()

@@ -40,8 +40,9 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
 
 @results.command()
 @_FILES
-def check(paths: tuple[Path, ...]) -> None:
-    """Check result files; by default those in results/.
+@RESULTS
+def check(paths: tuple[Path, ...], results: Path) -> None:
+    """Check result files; by default all in the folder of --results.
 
     Columns, types, ranges, order and spelling must be those that hashbench writes, and keys unique. Fingerprints of a
     dataset must agree with each other and with the dataset prepared here. Metrics must exist, the origin of each job
@@ -50,7 +51,7 @@ def check(paths: tuple[Path, ...]) -> None:
     """
     from hashbench.reports import submissions
 
-    files = submissions.result_files(paths or (Path("results"),))
+    files = submissions.result_files(paths or (results,))
     rows, record, problems = submissions.read_files(files)
     _raise([*problems, *submissions.about_contents(rows), *submissions.about_jobs(rows, record.origins)])
     echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well.")

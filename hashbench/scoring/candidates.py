@@ -2,13 +2,13 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
 from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench._validation import refuse_fractions
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, needing
 from hashbench.scoring.evaluation import Summary
 from hashbench.scoring.hamming import HammingRanking
 from hashbench.scoring.histogram import TieHistogram
@@ -16,6 +16,9 @@ from hashbench.scoring.intervals import Moments, mean_interval
 from hashbench.scoring.metrics import Metric, checked_metrics
 from hashbench.scoring.ranking import Ranking
 from hashbench.scoring.thresholds import count_kinds
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _ROUNDING = 1e-12  # of a mean over queries
 
@@ -53,6 +56,17 @@ class CandidateCount(NamedTuple):
     n_candidates_low: int
     n_candidates_high: int
     recall: Summary
+
+
+class CandidateCounts(list[CandidateCount]):
+    """Numbers of candidates, one for each recall."""
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row per recall: the fields of `CandidateCount`, with those of its recall by their names."""
+        with needing("to_frame"):
+            import pandas as pd
+
+        return pd.DataFrame([{**count._asdict(), **count.recall.by_name} for count in self]).drop(columns="recall")
 
 
 def count_candidates(

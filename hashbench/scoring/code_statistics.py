@@ -202,7 +202,7 @@ class Drift:
 
     Examples
     --------
-    >>> found = drift([[0, 0], [0, 1]], [[0, 0], [1, 1]])
+    >>> found = compare_codes([[0, 0], [0, 1]], [[0, 0], [1, 1]])
     >>> found, found.bits_per_item.tolist(), found.items_per_bit.tolist()
     (<Drift of 2 items; 0.5000 of 2 bits differ per item, at most 1; 0.5000 of the codes are equal>, [0, 1], [1, 0])
     """
@@ -231,7 +231,7 @@ class Drift:
         return f"<Drift of {n_items:,} items; {differing}; {self.share_equal:.4f} of the codes are equal>"
 
 
-def drift(
+def compare_codes(
     codes: npt.ArrayLike,
     other_codes: npt.ArrayLike,
     *,
@@ -259,7 +259,7 @@ def drift(
 
     Examples
     --------
-    >>> drift([[0, 0], [0, 1]], [[0, 0], [1, 1]]).share_equal
+    >>> compare_codes([[0, 0], [0, 1]], [[0, 0], [1, 1]]).share_equal
     0.5
     """
     first, length = as_packed(codes, n_bits, "codes", bit_order)

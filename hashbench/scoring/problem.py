@@ -24,7 +24,7 @@ from hashbench._validation import as_array, check_choice, refuse_fractions
 from hashbench.affinity import Affinity, AffinityLike, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.errors import HashbenchError, counted, needing
-from hashbench.scoring.candidates import CandidateCount, check_wanted, count_candidates
+from hashbench.scoring.candidates import CandidateCount, CandidateCounts, check_wanted, count_candidates
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS, Evaluation, OrderEffect, suited
 from hashbench.scoring.hamming import HammingRanking, check_counts
@@ -461,7 +461,7 @@ class Problem:
 
     def candidates(
         self, metric: str, wanted_recall: float | Sequence[float], *, on_progress: Progress = silent
-    ) -> list[CandidateCount]:
+    ) -> CandidateCounts:
         """Find the smallest number of candidates whose re-ranking reaches a recall.
 
         Parameters
@@ -478,8 +478,8 @@ class Problem:
 
         Returns
         -------
-        list of CandidateCount
-            One for each recall, in order. No number is below k.
+        CandidateCounts
+            A list of `CandidateCount`, one for each recall, in order, with ``to_frame()``. No number is below k.
 
         Raises
         ------
@@ -500,7 +500,8 @@ class Problem:
         [(2, 2, 3), (3, 2, 3)]
         """
         with reporting_compilation():
-            return self.candidates_and_scores(metric, np.atleast_1d(wanted_recall).tolist(), on_progress)[0]
+            counts, _ = self.candidates_and_scores(metric, np.atleast_1d(wanted_recall).tolist(), on_progress)
+            return CandidateCounts(counts)
 
     def candidates_and_scores(
         self, metric: str, wanted_recall: Sequence[float], on_progress: Progress = silent

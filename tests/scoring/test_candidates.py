@@ -144,3 +144,11 @@ def test_candidates_by_real_valued_queries_are_those_of_their_recall():
         assert count.recall == problem.evaluate([f"R@{count.n_candidates}:dot"])[f"R@{count.n_candidates}:dot"]
     with pytest.raises(HashbenchError, match="R@5:dot compares codes with the real-valued outputs of queries"):
         hashbench.Problem.of_codes(query, database, relevance).candidates("R@5:dot", 0.5)
+
+
+def test_numbers_as_a_data_frame_have_the_recall_beside_them():
+    counts = hashbench.Problem.of_codes(query, database, relevance).candidates("R@5", [0.5, 0.9])
+    frame = counts.to_frame()
+    assert frame["n_candidates"].tolist() == [count.n_candidates for count in counts]
+    assert frame["mean"].tolist() == [count.recall.mean for count in counts]
+    assert [*frame.columns[:3]] == ["wanted", "n_candidates", "fewest"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashbench import HashbenchError, code_usage, drift, evaluate, evaluate_ranking, evaluate_run
+from hashbench import HashbenchError, code_usage, compare_codes, evaluate, evaluate_ranking, evaluate_run
 from hashbench.bits import pack
 from hashbench.scoring import code_statistics
 
@@ -17,7 +17,7 @@ def test_usage_and_drift_equal_those_of_numpy_in_any_blocks(seed, n, n_bits, n_r
     other = codes ^ (rng.random((n, n_bits)) < 0.1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(code_statistics, "_ROWS", n_rows)
-        usage, moved = code_usage(pack(codes), n_bits), drift(codes, pack(other), n_bits=n_bits)
+        usage, moved = code_usage(pack(codes), n_bits), compare_codes(codes, pack(other), n_bits=n_bits)
     distinct, counts = np.unique(codes, axis=0, return_counts=True)
     assert (usage.n_codes, usage.n_bits) == (n, n_bits)
     assert (usage.n_distinct, usage.largest_bucket) == (len(distinct), counts.max())
@@ -40,8 +40,8 @@ def test_forms_of_codes_change_nothing():
     codes = np.random.default_rng(0).random((50, 19)) < 0.3
     signs, big = np.where(codes, 1, -1), np.packbits(codes, axis=1, bitorder="big")
     assert code_usage(signs) == code_usage(codes) == code_usage(pack(codes), 19)
-    expected = drift(codes, codes[::-1])
-    for found in (drift(signs, codes[::-1]), drift(big, big[::-1], n_bits=19, bit_order="big")):
+    expected = compare_codes(codes, codes[::-1])
+    for found in (compare_codes(signs, codes[::-1]), compare_codes(big, big[::-1], n_bits=19, bit_order="big")):
         assert found.items_per_bit.tolist() == expected.items_per_bit.tolist()
         assert found.bits_per_item.tolist() == expected.bits_per_item.tolist()
 
@@ -49,9 +49,9 @@ def test_forms_of_codes_change_nothing():
 def test_other_items_and_other_lengths_are_refused():
     codes = np.zeros((50, 19), dtype=bool)
     with pytest.raises(HashbenchError, match="there are 50 codes and 49 other ones; give both codes of each item"):
-        drift(codes, codes[1:])
+        compare_codes(codes, codes[1:])
     with pytest.raises(HashbenchError, match="the codes have 19 bits and the other ones 18; both must be equally long"):
-        drift(codes, codes[:, 1:])
+        compare_codes(codes, codes[:, 1:])
 
 
 RANDOM = np.random.default_rng(0).random((60, 12)) < 0.5

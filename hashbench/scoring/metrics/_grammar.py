@@ -635,6 +635,17 @@ def is_error(name: str) -> bool:
 
 
 def metric_names() -> list[str]:
-    """List the patterns of all metrics, built-in and third-party, such as ``AP@k``, sorted."""
+    """List the patterns of all metrics, built-in and third-party, such as ``AP@k``, sorted.
+
+    Returns
+    -------
+    list of str
+        The names.
+
+    Examples
+    --------
+    >>> "AP@k" in metric_names()
+    True
+    """
     registry.import_metrics()
     return sorted(FAMILIES)
