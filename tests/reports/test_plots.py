@@ -110,6 +110,32 @@ def ranges(figure):
     }
 
 
+# ---------------------------------------------------------------- one scale for all panels
+
+
+@pytest.mark.parametrize("name", ["ap-bits", "tie-ranges"])
+@pytest.mark.parametrize(("dataset", "kind"), [("digits", "logit"), ("corel5k", "linear")])
+def test_panels_have_one_scale_and_show_every_mean(figure_of, name, dataset, kind):
+    figure = figure_of(name, dataset)
+    (limits,) = {panel.get_ylim() for panel in figure.axes}
+    assert {panel.get_yscale() for panel in figure.axes} == {kind}
+    means = np.concatenate([points[:, 1] for points in lines(figure).values()])
+    assert limits[0] < means.min() < means.max() < limits[1]
+    assert "and one scale." in words_of(figure)
+    assert ("logit scale" in figure.axes[0].get_ylabel()) == (kind == "logit")
+
+
+def test_few_long_bars_do_not_squash_the_others_and_end_in_a_triangle(figure_of):
+    figure = figure_of("tie-ranges", "corel5k")
+    low, high = figure.axes[0].get_ylim()
+    ends = np.array([bar[:, 1] for bars in ranges(figure).values() for bar in bars])
+    beyond = {">": (ends[:, 1] > high).sum(), "<": (ends[:, 0] < low).sum()}
+    drawn = [line.get_marker() for panel in figure.axes for line in panel.get_lines() if line.get_label() == "_"]
+    assert beyond[">"] > 0
+    assert {">": drawn.count("^"), "<": drawn.count("v")} == beyond
+    assert f"All bars lie between {ends.min():.3f} and {ends.max():.3f}." in words_of(figure)
+
+
 # ---------------------------------------------------------------- classes that training does not see
 
 
