@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import diff_rows
-from helpers.paths import ROOT
+from helpers.paths import ROOT, benchmark
 from helpers.result_files import rows_in
 from helpers.thoroughness import ALL
 from matplotlib.text import Text
@@ -530,6 +530,23 @@ def test_figures_of_the_documents_are_made_by_make_tables_and_can_be_read(tmp_pa
         assert f"figures/{path.name}" in (ROOT / "docs" / "figures.md").read_text()
         assert drawing.figure.get_figwidth() == 3.3
         assert_is_committed(drawing, path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("script", "stem"),
+    [
+        ("binary_quantisation", "binary-quantisation"),
+        ("script_orders", "three-kinds-of-ties"),
+        ("why_numbers_differ", "why-numbers-differ"),
+    ],
+)
+def test_figures_of_scripts_are_those_of_their_committed_rows(script, stem, tmp_path):
+    module = benchmark(script)
+    rows = module.read()["digits"] if script == "script_orders" else module.read_rows(module.ROWS)
+    module.draw(rows, tmp_path / "drawn.svg")
+    assert ROOT / "docs" / "figures" / f"{stem}.svg" == module.FIGURE
+    if f"matplotlib=={mpl.__version__}\n" in (ROOT / "constraints.txt").read_text():
+        assert (tmp_path / "drawn.svg").read_bytes() == module.FIGURE.read_bytes(), "make pictures"
 
 
 def test_same_figure_gives_the_same_bytes_whatever_the_users_settings(digits_alone, tmp_path):
