@@ -41,7 +41,7 @@ RANGE = "the worst case of ties, those of each query on its own."
 BEYOND = "Bars that meet the edge of the logit scale end beyond it."
 _WIDTH = 3.2  # inches of a panel with its legend
 _TICKS = 10  # of a logit scale
-_FEW, _SQUASHED = 0.05, 2 / 3  # such a share of bars may end beyond the axis, if it is so much shorter without them
+_FEW, _SQUASHED = 0.1, 2 / 3  # such a share of bars may end beyond the axis, if it is so much shorter without them
 _REACH = 0.5  # how far bars widen a logit scale, in its units
 _LINE, _LETTER, _TICK = 0.135, 0.055, 0.17  # inches of a line and a letter of a legend, and of a code length
 
