@@ -24,7 +24,7 @@ ROWS_ONLY := HASHBENCH_DATA=$(CURDIR)/$(VENV)/no-data # whose figures are the sa
 SHOWN := itq lsh sph bre fasthash sdh structhash
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-figures test-originals test-all coverage falls golden numbers cards reproduce-tables reproduce-all tables bench check clean
+.PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-figures test-originals test-all coverage falls golden numbers pictures cards reproduce-tables reproduce-all tables bench check clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -71,11 +71,11 @@ tables: $(VENV)/.installed ## Make tables and figures of the results there are
 	@echo "Datasets that are not prepared and were left out, each with the command that would add it:"
 	@$(BIN)/hashbench list missing
 
-docs/table.png: docs/table.tex # as it looks in the column of an article; needs pdflatex and pdftoppm
-	@rm -rf build/column && mkdir -p build/column
-	@printf '%s' '\documentclass{article}\usepackage{booktabs,graphicx}\usepackage[paperwidth=239pt,paperheight=194pt,margin=5pt]' \
-	'{geometry}\pagestyle{empty}\begin{document}\input{../../docs/table}\end{document}' > build/column/table.tex
-	cd build/column && pdflatex -halt-on-error table.tex > told.txt && pdftoppm -png -r 220 -singlefile table.pdf ../../docs/table
+pictures: $(VENV)/.docs tables ## Make all pictures of the documents; those of the report need chromium
+	$(BIN)/python benchmarks/why_numbers_differ.py --again
+	$(BIN)/python benchmarks/script_orders.py --again
+	$(BIN)/python benchmarks/binary_quantisation.py --again
+	$(BIN)/python benchmarks/pictures.py
 
 test: $(VENV)/.test ## Run the tests, as before every commit
 	$(TEST) -m "not slow" --durations 5

@@ -36,7 +36,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pages import DOCS, parser_of, put_into, read_rows, write_rows
-from scipy.optimize import isotonic_regression
 
 from hashbench import evaluate, evaluate_ranking
 from hashbench._parallel import n_processors
@@ -45,7 +44,7 @@ from hashbench.bits import pack
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.plugins import Refusal
 from hashbench.registry import get_method
-from hashbench.reports.plots.style import METADATA, SMALL, Look, one_look
+from hashbench.reports.plots.style import METADATA, Look, one_look
 from hashbench.sources.neighbours import find_neighbours
 
 PAGE = DOCS / "binary-quantisation.md"
@@ -76,16 +75,15 @@ BYTES: dict[tuple[str, str], tuple[str, Callable[[int], int]]] = {  # of all d d
     ("int8", "floats"): ("d", lambda d: d),
     ("float32", "floats"): ("4 d", lambda d: 4 * d),
 }
-LINES = {  # of the figure: methods and queries, and the look
-    "sign": ([("sign", "bits")], Look("", "#000000", "X", "-")),
-    "itq": ([("itq", "bits")], Look("", "#0072b2", "o", "-")),
-    "learned": ([("greedyhash-unsupervised", "bits")], Look("", "#cc79a7", "v", "-")),
-    "itq, floats": ([("itq", "floats")], Look("", "#0072b2", "o", (0, (5, 1.5)), is_variant=True)),
-    "RaBitQ": ([("RaBitQ", "floats"), ("RaBitQ, 4 bits", "floats")], Look("", "#e69f00", "D", "-")),
-    "PQ": ([("PQ", "floats")], Look("", "#009e73", "s", "-")),
-    "OPQ": ([("OPQ", "floats")], Look("", "#d55e00", "^", "-")),
+LINES = {  # of the figure, by method and queries: the name and the look
+    ("OPQ", "floats"): ("OPQ", Look("", "#d55e00", "^", "-")),
+    ("PQ", "floats"): ("PQ", Look("", "#009e73", "s", "-")),
+    ("RaBitQ", "floats"): ("RaBitQ", Look("", "#e69f00", "D", "-")),
+    ("itq", "floats"): ("itq, queries in floats", Look("", "#0072b2", "o", (0, (5, 1.5)), is_variant=True)),
+    ("itq", "bits"): ("itq", Look("", "#0072b2", "o", "-")),
+    ("greedyhash-unsupervised", "bits"): ("greedyhash-unsupervised", Look("", "#cc79a7", "v", "-")),
+    ("sign", "bits"): ("sign", Look("", "#000000", "X", "-")),
 }
-SCALARS = ([(name, "floats") for name in ("4-bit scalar", "int8", "float32")], Look("", "#882255", "P", "-"))
 COLUMNS = ("dataset", "method", "query", "bytes", "n_candidates", "recall", "low", "high", "faiss")
 
 
@@ -253,54 +251,35 @@ def layout_whole(rows: Sequence[dict[str, str]], datasets: Sequence[str]) -> str
 
 
 def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
-    """Draw recall against bytes per item: one row of panels per dataset, straight and re-ranked."""
+    """Draw recall against up to 64 bytes per item: one row of panels per dataset, straight and re-ranked."""
     frame = pd.DataFrame(rows).astype({"bytes": int, "n_candidates": int, "recall": float})
+    frame = frame[frame["bytes"] <= max(EQUAL)]
     datasets = list(dict.fromkeys(frame["dataset"]))
     with one_look():
-        figure = Figure(figsize=(6.9, 2.1 * len(datasets)), layout="constrained")
+        figure = Figure(figsize=(6.2, 0.6 + 2.2 * len(datasets)), layout="constrained")
         panels = figure.subplots(len(datasets), len(N_CANDIDATES), squeeze=False, sharex=True, sharey=True)
         for dataset, pair in zip(datasets, panels, strict=True):
             for n, panel in zip(N_CANDIDATES, pair, strict=True):
                 cells = frame[(frame["dataset"] == dataset) & (frame["n_candidates"] == n)]
                 draw_lines(panel, cells.set_index(["method", "query"]).sort_values("bytes"))
-                how = f"first {n} re-ranked" if n > N_NEIGHBOURS else "straight"
-                panel.set_title(f"{dataset}: recall of {N_NEIGHBOURS} neighbours, {how}")
+                panel.set_title(f"{dataset}, {f'first {n} re-ranked' if n > N_NEIGHBOURS else 'straight'}")
+            pair[0].set_ylabel(f"recall of {N_NEIGHBOURS} neighbours")
         for panel in panels[-1]:
-            panel.set_xlabel("bytes per item")
+            panel.set_xlabel("bytes per item (log scale)")
+        figure.legend(handles=panels[0, 0].get_lines(), loc="outside upper left", ncols=4, handlelength=2.5)
         figure.savefig(path, metadata=METADATA["svg"])
 
 
 def draw_lines(panel: Axes, cells: pd.DataFrame) -> None:
-    """Draw one panel's lines, and their names at the left, each connected to its first point."""
+    """Draw one panel's lines."""
+    for part, (name, look) in LINES.items():
+        line = cells.loc[[part]]
+        panel.plot(line["bytes"], line["recall"], label=name, **look.curve())
     panel.set_xscale("log", base=2)
-    ticks = [8 * 2**power for power in range(9)]
-    panel.set_xticks(ticks, [f"{tick:,}" if tick != 1_024 else "" for tick in ticks])
+    panel.set_xticks(EQUAL, [str(n_bytes) for n_bytes in EQUAL])
     panel.minorticks_off()
-    panel.set(xlim=(1.3, 4_800), ylim=(0, 1.04))
-    starts = {}
-    for name, (parts, look) in (LINES | {"": SCALARS}).items():
-        line = pd.concat([cells.loc[[part]] for part in parts])
-        panel.plot(line["bytes"], line["recall"], **look.curve())
-        starts[name] = line["bytes"].iloc[0], line["recall"].iloc[0]
-    del starts[""]
-    places = spread([recall for _, recall in starts.values()], 0.08, (0.04, 0.99))
-    for (name, start), place in zip(starts.items(), places, strict=True):
-        ink = LINES[name][1].colour
-        line = {"arrowstyle": "-", "color": ink, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2, "relpos": (1, 0.5)}
-        panel.annotate(name, start, (5.5, place), ha="right", va="center", color=ink, size=SMALL, arrowprops=line)
-    for method, query in SCALARS[0]:
-        (cell,) = cells.loc[[(method, query)]].itertuples()
-        below = {"xytext": (10, -4), "textcoords": "offset points", "ha": "center", "va": "top", "size": SMALL}
-        panel.annotate(method.partition(" ")[0], (cell.bytes, cell.recall), color=SCALARS[1].colour, **below)
-
-
-def spread(values: Sequence[float], height: float, limits: tuple[float, float]) -> npt.NDArray[np.float64]:
-    """Move labels of this height apart, between limits, so that the sum of squared distances to values is least."""
-    steps, order = np.arange(len(values)) * height, np.argsort(values, kind="stable")
-    places = np.empty(len(values))
-    apart = isotonic_regression(np.asarray(values)[order] - steps).x
-    places[order] = np.clip(apart, limits[0], limits[1] - steps[-1]) + steps
-    return places
+    panel.set(xlim=(7, 73), ylim=(0, 1.04))
+    panel.tick_params(labelbottom=True, labelleft=True)
 
 
 def main() -> None:

@@ -42,6 +42,7 @@ from hashbench.reports.marks import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection
 from hashbench.reports.tables.published import published_values
+from hashbench.reports.tables.table import make_selection
 from hashbench.reports.view import make_view
 from hashbench.scoring.comparison import ALPHA, Difference, holm, of_means, of_scores
 
@@ -677,6 +678,18 @@ def readme_findings(page: Page) -> None:
     page.says(words, -one.value, -one.high, -one.low, is_true=one.is_shown)
 
 
+def shown_table(page: Page) -> None:
+    command = re.search(r"\(table\.tex\).*?    hashbench tables (.*?) --output paper\n", page.text, flags=re.DOTALL)
+    words = command[1].replace("\\\n", " ").split() if command else []
+    options = [*zip(words[::2], words[1::2], strict=True)]
+    datasets, methods, lengths = (
+        [value for name, value in options if name == option] for option in ("--dataset", "--method", "--bits")
+    )
+    table = make_selection(results(), Selection(datasets, methods, n_bits=[*map(int, lengths)]))
+    lines = table.to_markdown(3).splitlines()
+    page.table("shown", "\n".join(line for line in lines if line.startswith("|")))
+
+
 PAGES: dict[str, list[Callable[[Page], None]]] = {
     "README.md": [number_of_methods, readme_findings, figure_of_scripts, itq_by_scripts, readme_speed],
     "PYPI.md": [itq_by_scripts],
@@ -689,6 +702,7 @@ PAGES: dict[str, list[Callable[[Page], None]]] = {
     "docs/findings.md": [unseen_classes, published, equal_effort, tuned_rows, dispersion, real_valued_queries],
     "docs/index.md": [number_of_methods, figure_of_scripts, itq_by_scripts],
     "docs/scale.md": [scale],
+    "docs/tables.md": [shown_table],
     "docs/tutorials/tie-ranges.md": [tie_ranges],
     "docs/why-numbers-differ.md": [why_numbers_differ],
 }

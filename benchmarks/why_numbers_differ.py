@@ -25,7 +25,7 @@ from hashbench.reports.explain.emulation import explain
 from hashbench.reports.explain.orders import rearranged
 from hashbench.reports.explain.scripts import EVALUATORS, named, twins_of
 from hashbench.reports.formatting import markdown_table
-from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
+from hashbench.reports.plots.style import INK, METADATA, one_look
 
 FIGURE = DOCS / "figures" / "why-numbers-differ.svg"
 ROWS = Path(__file__).with_suffix(".csv")
@@ -40,6 +40,10 @@ TIES_ALONE = {  # scripts that differ only in the order of ties
     ),
 }
 SHOWN = ("AP@1000", "classifier-10")  # in the figure
+NAMES = {"calc-top-map": "calc-top-map, NumPy < 1.25", "calc-top-map-here": "calc-top-map, NumPy 2.4"}  # in the figure
+VERSIONS = {"calc-top-map-here"}  # the same script with another NumPy
+NUMBERS = {5: "five", 6: "six", 7: "seven"}
+SORTED, SHUFFLED, LARGE = "#c04f00", "#0072b2", 8.5  # colours; points
 SCRIPTS = [  # on these codes
     script
     for original in EVALUATORS
@@ -103,27 +107,57 @@ def spreads(rows: Sequence[dict[str, str]]) -> str:
 
 
 def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
-    """Draw the scripts that differ only in the order of ties on the range of ties, the database in two orders."""
+    """Draw what scripts give that differ only in the order of ties, in two orders of the database, and the exact value.
+
+    Scripts that order ties alike share a row.
+    """
     metric, _ = SHOWN
     shown = [row for row in rows if (row["metric"], row["codes"]) == SHOWN and row["script"] in TIES_ALONE[metric]]
     exact, low, high = (float(shown[0][key]) for key in ("exact", "low", "high"))
+    pairs: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in shown:
+        pairs[row["script"]][row["order"]] = float(row["value"])
+    names: dict[tuple[float, float], list[str]] = defaultdict(list)
+    for script in TIES_ALONE[metric]:
+        names[pairs[script]["by-class"], pairs[script]["shuffled"]].append(NAMES.get(script, script))
+    in_order = sorted(names, reverse=True)
+    places = range(len(in_order))
+    n_scripts = len(set(TIES_ALONE[metric]) - VERSIONS)
     with one_look():
-        figure = Figure(figsize=(6.9, 1.75), layout="constrained")
-        panels = figure.subplots(1, 2, sharey=True)
-        for panel, (order, words) in zip(
-            panels, (("by-class", "database sorted by class"), ("shuffled", "the same, shuffled")), strict=True
-        ):
-            values = {row["script"]: float(row["value"]) for row in shown if row["order"] == order}
-            names = sorted(values, key=list(TIES_ALONE[metric])[::-1].index)
-            panel.axvspan(low, high, facecolor="#ececec", edgecolor="none", zorder=0)
-            panel.axvline(exact, color=INK, linewidth=0.9, zorder=1)
-            panel.plot([values[name] for name in names], range(len(names)), "o", color="#d55e00", markersize=4)
-            for place, name in enumerate(names):
-                beside = {"textcoords": "offset points", "size": SMALL}
-                panel.annotate(f"{values[name]:.3f}", (values[name], place), (5, -2.5), **beside)
-            panel.set_yticks(range(len(names)), names)
-            panel.set(xlim=(0, 1), ylim=(-0.6, len(names) - 0.4), title=words, xlabel=f"{metric}, exactly {exact:.3f}")
-            panel.tick_params(axis="y", length=0)
+        figure = Figure(figsize=(5.4, 2.75), layout="constrained")
+        axes = figure.subplots()
+        figure.suptitle(
+            f"The same codes, {NUMBERS[n_scripts]} scripts, one exact value", x=0.02, ha="left", size=11, weight="bold"
+        )
+        axes.axvline(exact, color="black", linewidth=1.1, zorder=1)
+        by_class, shuffled = zip(*in_order, strict=True)
+        axes.hlines(places, by_class, [exact] * len(in_order), color=SORTED, linewidth=1.1, alpha=0.5, zorder=1)
+        hollow = {"markerfacecolor": "white", "markeredgewidth": 1.3}
+        axes.plot(shuffled, places, "D", color=SHUFFLED, markersize=5, label="shuffled database", zorder=2, **hollow)
+        axes.plot(by_class, places, "o", color=SORTED, markersize=6.5, label="database sorted by class", zorder=3)
+        beside = {"textcoords": "offset points", "va": "center", "size": LARGE}
+        for place, value in enumerate(by_class):
+            side = {"xytext": (7, 0)} if value > exact else {"xytext": (-7, 0), "ha": "right"}
+            axes.annotate(f"{value:.3f}", (value, place), color=SORTED, **side, **beside)
+        last = len(in_order) + 0.3
+        axes.hlines(last, low, high, color="black", linewidth=0.9, alpha=0.6)
+        for end in (low, high):
+            axes.plot(end, last, "|", color="black", markersize=6, alpha=0.6)
+        axes.plot(exact, last, "s", color="black", markersize=6.5)
+        axes.annotate(f"{exact:.3f}", (exact, last), xytext=(6, 9), color="black", weight="bold", **beside)
+        axes.annotate(f"lowest {low:.3f}", (low, last), xytext=(0, 9), ha="left", color=INK, **beside)
+        axes.annotate(f"highest {high:.3f}", (high, last), xytext=(0, 9), ha="right", color=INK, **beside)
+        axes.set_yticks([*places, last], [*(", ".join(names[pair]) for pair in in_order), "hashbench, all orders"])
+        axes.get_yticklabels()[-1].set_weight("bold")
+        axes.set(xlim=(-0.02, 1.02), ylim=(last + 0.45, -0.6))
+        axes.set_xlabel(f"{metric} (0 to 1)", size=LARGE)
+        axes.tick_params(labelsize=LARGE)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.grid(visible=False)
+        axes.legend(
+            handles=axes.get_lines()[2:0:-1], fontsize=LARGE, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2
+        )
         figure.savefig(path, metadata=METADATA["svg"])
 
 

@@ -13,7 +13,7 @@ from hashbench.cards import method_card
 from hashbench.pipeline.tuning import LEAD
 from hashbench.reports import tables
 
-documents, tuning = benchmark("documents"), benchmark("tuning")
+documents, pictures, tuning = (benchmark(name) for name in ("documents", "pictures", "tuning"))
 
 
 @pytest.mark.parametrize("name", documents.PAGES)
@@ -91,12 +91,22 @@ def test_committed_tables_are_those_of_the_committed_results(tmp_path):
 @pytest.mark.usefixtures("read_once")
 def test_latex_table_that_the_documentation_shows_is_what_its_command_writes(hashbench, tmp_path):
     page = (ROOT / "docs/tables.md").read_text()
-    command = re.search(r"table\.png.*?    (hashbench tables .*?) --output paper\n", page, re.DOTALL)
+    command = re.search(r"\(table\.tex\).*?    (hashbench tables .*?) --output paper\n", page, re.DOTALL)
     arguments = command[1].replace("\\\n", " ").split()[1:]
     done = hashbench(*arguments, "--results", ROOT / "results", "--output", tmp_path)
     assert done.exit_code == 0, done.output
     shown = (ROOT / "docs/table.tex").read_text()
-    assert (tmp_path / "selection.tex").read_text() == shown, "make tables docs/table.png"
+    assert (tmp_path / "selection.tex").read_text() == shown, "make tables"
+
+
+# ---------------------------------------------------------------- pictures
+
+
+def test_pictures_show_the_rows_and_the_page_of_today():
+    shown = json.loads(pictures.STAMPS.read_text())
+    assert pictures.stamps(shown, documents.results()) == shown, "a picture is older than what it shows: make pictures"
+    assert all((pictures.IMAGES / name).is_file() for name in shown)
+    assert {path.name for path in pictures.IMAGES.iterdir()} == {*shown, pictures.STAMPS.name}
 
 
 # ---------------------------------------------------------------- trials

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import diff_rows
-from helpers.paths import ROOT
+from helpers.paths import ROOT, benchmark
 from helpers.result_files import rows_in
 from helpers.thoroughness import ALL
 from matplotlib.text import Text
@@ -108,6 +108,32 @@ def ranges(figure):
         for drawn in panel.collections
         if not drawn.get_label().startswith("_")
     }
+
+
+# ---------------------------------------------------------------- one scale for all panels
+
+
+@pytest.mark.parametrize("name", ["ap-bits", "tie-ranges"])
+@pytest.mark.parametrize(("dataset", "kind"), [("digits", "logit"), ("corel5k", "linear")])
+def test_panels_have_one_scale_and_show_every_mean(figure_of, name, dataset, kind):
+    figure = figure_of(name, dataset)
+    (limits,) = {panel.get_ylim() for panel in figure.axes}
+    assert {panel.get_yscale() for panel in figure.axes} == {kind}
+    means = np.concatenate([points[:, 1] for points in lines(figure).values()])
+    assert limits[0] < means.min() < means.max() < limits[1]
+    assert "and one scale." in words_of(figure)
+    assert ("logit scale" in figure.axes[0].get_ylabel()) == (kind == "logit")
+
+
+def test_few_long_bars_do_not_squash_the_others_and_end_in_a_triangle(figure_of):
+    figure = figure_of("tie-ranges", "corel5k")
+    low, high = figure.axes[0].get_ylim()
+    ends = np.array([bar[:, 1] for bars in ranges(figure).values() for bar in bars])
+    beyond = {">": (ends[:, 1] > high).sum(), "<": (ends[:, 0] < low).sum()}
+    drawn = [line.get_marker() for panel in figure.axes for line in panel.get_lines() if line.get_label() == "_"]
+    assert beyond[">"] > 0
+    assert {">": drawn.count("^"), "<": drawn.count("v")} == beyond
+    assert f"All bars lie between {ends.min():.3f} and {ends.max():.3f}." in words_of(figure)
 
 
 # ---------------------------------------------------------------- classes that training does not see
@@ -504,6 +530,23 @@ def test_figures_of_the_documents_are_made_by_make_tables_and_can_be_read(tmp_pa
         assert f"figures/{path.name}" in (ROOT / "docs" / "figures.md").read_text()
         assert drawing.figure.get_figwidth() == 3.3
         assert_is_committed(drawing, path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("script", "stem"),
+    [
+        ("binary_quantisation", "binary-quantisation"),
+        ("script_orders", "three-kinds-of-ties"),
+        ("why_numbers_differ", "why-numbers-differ"),
+    ],
+)
+def test_figures_of_scripts_are_those_of_their_committed_rows(script, stem, tmp_path):
+    module = benchmark(script)
+    rows = module.read()["digits"] if script == "script_orders" else module.read_rows(module.ROWS)
+    module.draw(rows, tmp_path / "drawn.svg")
+    assert ROOT / "docs" / "figures" / f"{stem}.svg" == module.FIGURE
+    if f"matplotlib=={mpl.__version__}\n" in (ROOT / "constraints.txt").read_text():
+        assert (tmp_path / "drawn.svg").read_bytes() == module.FIGURE.read_bytes(), "make pictures"
 
 
 def test_same_figure_gives_the_same_bytes_whatever_the_users_settings(digits_alone, tmp_path):

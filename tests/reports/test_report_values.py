@@ -114,7 +114,7 @@ def test_bars_of_ties_reach_from_the_mean_on_one_scale(visit, folder):
     for key, value in values.items():
         bar = page.locator(f"tr[data-key={key[1]}] td.column-b{key[0]} .ties")
         (left, right), mark = bar.evaluate(box), np.mean(bar.locator("b").evaluate(box))
-        assert right - left == pytest.approx(page.locator(".ties").first.evaluate("bar => bar.offsetWidth"), abs=1)
+        assert right - left == pytest.approx(page.locator("td .ties").first.evaluate("bar => bar.offsetWidth"), abs=1)
         assert mark == pytest.approx((left + right) / 2, abs=1)
         ends = [mark + (right - left) / 2 * (end - value) / reach for end in (low[key], high[key])]
         assert bar.locator("i").evaluate(box) == pytest.approx(ends, abs=1.1)
@@ -200,6 +200,26 @@ def test_overview_lists_methods_by_score_and_marks_the_best_of_all_and_of_each_l
             )
             weight, line = value.evaluate(styles)
             assert (weight == "700", line == "underline") == (name == best, name == names[0])
+
+
+def test_lists_of_a_dataset_have_one_scale_with_the_same_axis(visit, folder):
+    page, values = visit(f"overview?length={LENGTHS[0]}"), means(folder)
+    panel = panel_of(page, "few:features")
+    left = "getBoundingClientRect().left"
+    middle = f"mark => mark.{left} + mark.offsetWidth / 2 - mark.parentElement.{left}"
+    places, texts = [], []
+    for dots, axis in zip(panel.locator("ol").all(), panel.locator(".scale").all(), strict=True):
+        texts.append(axis.inner_text().split())
+        for name, mark in zip(dots.locator(".name").all_inner_texts(), dots.locator(".track b").all(), strict=True):
+            places.append((values[LENGTHS[0], name], mark.evaluate(middle)))
+        ticks = axis.locator("span span").all()
+        places += [(float(tick.inner_text()), tick.evaluate(middle)) for tick in ticks]
+    assert texts[0] == texts[1]
+    assert len(texts[0]) >= 2
+    value, place = np.array(places).T
+    slope, start = np.polyfit(value, place, 1)
+    assert slope > 0
+    assert place == pytest.approx(slope * value + start, abs=1)
 
 
 def test_folds_with_unseen_classes_are_one_mean_under_their_dataset(visit, tmp_path):

@@ -7,28 +7,25 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
-from scipy.special import expit, logit
 
-from hashbench._typing import FloatArray
 from hashbench.reports.aggregate import ALL_SEEN, SCOPES, all_lines, bases, fold_cells, lines_of_folds, most_folds
 from hashbench.reports.marks import explain, seeds_in_words
 from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, make_block, stems_of
 from hashbench.reports.plots.result_figures import (
+    BEYOND,
     RANGE,
     about_intervals,
     heading,
     set_apart_baselines,
     too_little,
 )
-from hashbench.reports.plots.style import GROUP_LOOKS, INK, SMALL, Look, new_figure
+from hashbench.reports.plots.style import GROUP_LOOKS, INK, SMALL, Look, is_crowded, new_figure, open_ends
 from hashbench.reports.selection import Selection
 from hashbench.reports.view import view_of
 from hashbench.scoring.metrics import is_error
 
 ROW = 0.15  # inches of a row, of the name's first line
-_CROWD = 1 / 3  # of the rows in a tenth of the axis is a crowd
-_PLACES = (0.5, 0.9, 0.1, 0.99, 0.01, 0.999, 0.001, 0.7, 0.3, 0.97, 0.03, 0.95, 0.8, 0.2, 0.995, 0.98, 0.6)  # of ticks
+_TICKS = 1.8  # of a logit scale, per inch
 
 
 def ranking(block: FigureBlock) -> Figure:
@@ -45,7 +42,7 @@ def ranking(block: FigureBlock) -> Figure:
     text = [
         f"Mark: mean over queries, {seeds_in_words(cells['n_seeds'])} and all orders of tied items. "
         f"{about_intervals(cells, 'Thick bar')} Thin bar: {RANGE} Dots below: single seeds.",
-        *["Bars that meet the edge of the logit scale end beyond it."] * any(are_open),
+        *[BEYOND] * any(are_open),
         *(f"{sign}: {text}" for sign, text in explain(cells).items()),
         *baselines,
         *block.remarks,
@@ -65,7 +62,7 @@ def ranking(block: FigureBlock) -> Figure:
         rows = block.rows[block.rows["n_bits"] == n_bits]
         seeds = [rows.loc[rows["label"] == label, "value"].to_numpy() for label in part["label"]]
         if is_open:
-            open_ends(axes, np.concatenate(seeds), block.layout.width)
+            open_ends(axes.xaxis, np.concatenate(seeds), _TICKS * block.layout.width)
         for place, (values, value, marks) in enumerate(zip(seeds, part["value"], part["marks"], strict=True)):
             if len(values) > 1:
                 dots = np.clip(values, *axes.get_xlim()) if is_open else values
@@ -83,35 +80,6 @@ def ranking(block: FigureBlock) -> Figure:
         scale = "0 to 1, logit scale" if is_open else "0 to 1"
         axes.set_xlabel(f"{block.metric}{f' at {n_bits} bits' if len(parts) > 1 else ''} ({scale})")
     return figure
-
-
-def is_crowded(values: FloatArray) -> bool:
-    """Return whether a logit scale helps: many values stand in the tenth of their range next to 0 or 1, and not on it.
-
-    >>> is_crowded(np.array([0.3, 0.6, 0.96, 0.98, 0.99])), is_crowded(np.array([0.3, 0.6, 0.8]))
-    (True, False)
-    """
-    low, high = values.min(), values.max()
-    reach = (high - low) / 10
-    for end, near, far in ((1 - values, 1 - high, 1 - low), (values, low, high)):
-        if near > 0 and far > 10 * near and np.mean(end <= near + reach) >= _CROWD:
-            return bool(low > 0 and high < 1)
-    return False
-
-
-def open_ends(axes: Axes, values: FloatArray, width: float) -> None:
-    """Set a logit scale that shows these values, with plain ticks, as many as fit into a figure of this width."""
-    low, high = logit([*values[values > 0], 1 - 1e-9]).min(), logit([*values[values < 1], 1e-9]).max()
-    margin = 0.07 * (high - low)
-    axes.set_xscale("logit", nonpositive="clip")
-    axes.set_xlim(*expit([low - margin, high + margin]))
-    apart = (high - low) / (1.8 * width)
-    ticks: list[float] = []
-    for place in (place for place in _PLACES if low - margin <= logit(place) <= high + margin):
-        if all(abs(logit(place) - logit(tick)) > apart for tick in ticks):
-            ticks.append(place)
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def draw_rows(axes: Axes, cells: pd.DataFrame, names: Mapping[str, str] | None) -> None:

@@ -6,13 +6,17 @@ Lines of methods share panels of at most `MOST_LINES`, the best first; baselines
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from scipy.special import expit, logit
 
+from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError
 from hashbench.reports.marks import bases_in_words, queries_in_words, seeds_in_words
 from hashbench.reports.plots.figure_selection import FigureBlock
@@ -24,15 +28,21 @@ from hashbench.reports.plots.style import (
     add_legend,
     add_panels,
     distinct_looks,
+    is_crowded,
     new_figure,
     one_look,
+    open_ends,
     plain_powers,
 )
 from hashbench.scoring.metrics import is_error
 from hashbench.scoring.thresholds import Match, Thresholds
 
 RANGE = "the worst case of ties, those of each query on its own."
+BEYOND = "Bars that meet the edge of the logit scale end beyond it."
 _WIDTH = 3.2  # inches of a panel with its legend
+_TICKS = 10  # of a logit scale
+_FEW, _SQUASHED = 0.1, 2 / 3  # such a share of bars may end beyond the axis, if it is so much shorter without them
+_REACH = 0.5  # how far bars widen a logit scale, in its units
 _LINE, _LETTER, _TICK = 0.135, 0.055, 0.17  # inches of a line and a letter of a legend, and of a code length
 
 
@@ -43,6 +53,15 @@ class Panel:
     title: str
     labels: Sequence[str]
     looks: dict[str, Look]
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """The scale of several panels: the values it shows, and a sentence on what it leaves out."""
+
+    shown: FloatArray
+    is_logit: bool = False
+    sentence: str = ""
 
 
 def set_apart_baselines(block: FigureBlock) -> tuple[FigureBlock, list[str]]:
@@ -83,21 +102,23 @@ def tie_ranges(block: FigureBlock) -> Figure:
         raise too_little(block, "a single point")
     text = [f"Mark: mean over all orders of tied items. Bar: {RANGE}", means_over(block.cells["n_seeds"]), *baselines]
     panels = panels_of(block)
-    figure, grid = lay_out(block, panels, f"worst case of ties of {block.metric}", text, n_columns=1)
+    scale = choose_scale(block, panels, ("low", "high"))
+    figure, grid = lay_out(block, panels, f"worst case of ties of {block.metric}", text, scale, n_columns=1)
     for axes, panel in zip(grid, panels, strict=True):
         n_bars = len(block.n_bits) * len(panel.labels)
-        scale = float(np.clip(72 * (block.layout.width - 1.5) / n_bars / 5, 0.5, 1))  # as many as stand side by side
-        _draw_lengths(axes, panel, block, ("low", "high"), 0.75, block.layout.width, scale)
+        size = float(np.clip(72 * (block.layout.width - 1.5) / n_bars / 5, 0.5, 1))  # as many as stand side by side
+        _draw_lengths(axes, panel, block, ("low", "high"), 0.75, block.layout.width, size)
         for slot in range(0, len(block.n_bits), 2):
             axes.axvspan(slot - 0.5, slot + 0.5, color="#f3f3f3", zorder=0)
         add_legend(axes, {label: block.names[label] for label in panel.labels}, panel.looks, has_lines=False)
+    share_scale(grid, scale)
     return figure
 
 
 def metric_against_bits(block: FigureBlock) -> Figure:
     """Draw the metric against the code length: lines of expectations with bars of 95 % intervals, side by side.
 
-    Each panel has its own range. The legend has the order in which lines end.
+    The legend has the order in which lines end.
     """
     block, baselines = set_apart_baselines(block)
     if len(block.n_bits) == 1:
@@ -106,7 +127,8 @@ def metric_against_bits(block: FigureBlock) -> Figure:
     text = ["Line: mean over all orders of tied items.", means_over(block.cells["n_seeds"])]
     text += [about_intervals(block.cells), *baselines]
     panels = panels_of(block)
-    figure, grid = lay_out(block, panels, f"{block.metric} by code length", text)
+    scale = choose_scale(block, panels, ("from_", "to"))
+    figure, grid = lay_out(block, panels, f"{block.metric} by code length", text, scale)
     for axes, panel in zip(grid, panels, strict=True):
         _draw_lengths(
             axes,
@@ -119,6 +141,7 @@ def metric_against_bits(block: FigureBlock) -> Figure:
         ends = block.cells[block.cells["label"].isin(panel.labels)].groupby("label")["value"].last()
         names = {str(label): block.names[str(label)] for label in ends.sort_values(ascending=False).index}
         add_legend(axes, names, panel.looks)
+    share_scale(grid, scale)
     return figure
 
 
@@ -155,19 +178,67 @@ def lay_out(
     panels: Sequence[Panel],
     what: str,
     text: Sequence[str],
-    axis_labels: tuple[str, str] | None = None,
+    scale: Scale | None,
     n_columns: int | None = None,
 ) -> tuple[Figure, list[Axes]]:
     """Create titled axes for panels, side by side where there is room, each with room for a legend at its right."""
     n_columns = n_columns or block.layout.n_columns(len(panels), _WIDTH)
-    text = [*text, *["Panels have the best lines first, each its own scale."] * (len(panels) > 1), *block.remarks]
-    height = max(1.6, legend_height(block, panels), *[0.4 * block.layout.width] * (len(panels) == 1)) + 0.4
+    is_open = scale is not None and scale.is_logit
+    if len(panels) > 1:
+        text = [*text, "Panels have the best lines first, and one scale."]
+    text = [*text, *([scale.sentence] if scale and scale.sentence else []), *block.remarks]
+    height = max(1.8, legend_height(block, panels), *[0.4 * block.layout.width] * (len(panels) == 1)) + 0.4
     figure = new_figure(block.layout, 0.2 + -(-len(panels) // n_columns) * height, heading(block, what), text)
-    labels = axis_labels or ("code length (bits)", f"{block.metric} (0 to 1)")
+    labels = "code length (bits)", f"{block.metric} (0 to 1{', logit scale' if is_open else ''})"
     all_axes = add_panels(figure, len(panels), n_columns, *labels)
     for axes, panel in zip(all_axes, panels, strict=True):
         axes.set_title(panel.title)
     return figure, all_axes
+
+
+def choose_scale(block: FigureBlock, panels: Sequence[Panel], bar: tuple[str, str]) -> Scale | None:
+    """Return the scale of several panels: all values, and bars without the few that would squash the others.
+
+    It is a logit scale if many values crowd next to 0 or 1.
+    """
+    if len(panels) == 1:
+        return None
+    values = block.cells["value"].to_numpy()
+    ends = block.cells[[*bar]].dropna().to_numpy()
+    if is_crowded(values):
+        least, most = logit(values).min() - _REACH, logit(values).max() + _REACH
+        within = expit(np.clip(logit(np.clip(ends.ravel(), 0, 1)), least, most))
+        return Scale(np.concatenate([values, within]), is_logit=True, sentence=BEYOND)
+    shown = np.concatenate([values, ends.ravel()])
+    lengths = np.ptp(ends, axis=1)
+    is_long = lengths > np.quantile(lengths, 1 - _FEW) if len(lengths) else np.zeros(0, bool)
+    usual = np.concatenate([values, ends[~is_long].ravel()])
+    if _SQUASHED * np.ptp(shown) <= np.ptp(usual):
+        return Scale(shown)
+    ends_in_words = f"{shown.min():.3f} and {shown.max():.3f}"
+    return Scale(usual, sentence=f"Triangle: the bar ends beyond the axis. All bars lie between {ends_in_words}.")
+
+
+def share_scale(grid: Sequence[Axes], scale: Scale | None) -> None:
+    """Give all panels one scale, with triangles where bars end beyond it."""
+    if scale is None:
+        return
+    if scale.is_logit:
+        for axes in grid:
+            open_ends(axes.yaxis, scale.shown, _TICKS)
+        return
+    low, high = scale.shown.min(), scale.shown.max()
+    margin = 0.05 * (high - low or 1)
+    for axes in grid:
+        axes.set_ylim(low - margin, high + margin)
+        for bars in [drawn for drawn in axes.collections if isinstance(drawn, LineCollection)]:
+            look: dict[str, Any] = {"color": bars.get_edgecolor()[0], "markersize": 4, "clip_on": False, "label": "_"}
+            for segment in filter(len, bars.get_segments()):  # without an end it is empty
+                (x, start), (_, end) = segment
+                if start < low - margin:
+                    axes.plot(x, low - margin, "v", markeredgewidth=0, **look)
+                if end > high + margin:
+                    axes.plot(x, high + margin, "^", markeredgewidth=0, **look)
 
 
 def legend_height(block: FigureBlock, panels: Sequence[Panel]) -> float:

@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib import style
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.axis import Axis, XAxis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from scipy.special import expit, logit
 
+from hashbench._typing import FloatArray
 from hashbench.method import GROUPS
 
 # Okabe & Ito's colours for colour-blind readers, with a dark red for their yellow, which is too light for lines.
@@ -35,6 +38,8 @@ METADATA: dict[str, dict[str, Any]] = {
 }
 _LETTERS = 17  # of text at the foot, per inch
 _ENTRY = 1.05  # inches of an entry of the legend of groups
+_CROWD = 1 / 3  # of the values in a tenth of their range is a crowd
+_PLACES = (0.5, 0.9, 0.1, 0.99, 0.01, 0.999, 0.001, 0.7, 0.3, 0.97, 0.03, 0.95, 0.8, 0.2, 0.995, 0.98, 0.6)  # of ticks
 _LEADING = 0.13  # inches from one line of text to the next
 INK = "#444444"
 
@@ -197,4 +202,38 @@ def plain_powers(axis: Axis) -> None:
     """Label a logarithmic axis with powers of ten as plain numbers, as many as have room."""
     axis.set_major_locator(LogLocator())
     axis.set_major_formatter(FuncFormatter(lambda power, _: f"{power:,.0f}" if power >= 1 else f"{power:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def is_crowded(values: FloatArray) -> bool:
+    """Return whether a logit scale helps: many values stand in the tenth of their range next to 0 or 1, and not on it.
+
+    >>> is_crowded(np.array([0.3, 0.6, 0.96, 0.98, 0.99])), is_crowded(np.array([0.3, 0.6, 0.8]))
+    (True, False)
+    """
+    low, high = values.min(), values.max()
+    reach = (high - low) / 10
+    for end, near, far in ((1 - values, 1 - high, 1 - low), (values, low, high)):
+        if near > 0 and far > 10 * near and np.mean(end <= near + reach) >= _CROWD:
+            return bool(low > 0 and high < 1)
+    return False
+
+
+def open_ends(axis: Axis, values: FloatArray, n_ticks: float) -> None:
+    """Set a logit scale that shows these values, with plain ticks, about so many at most."""
+    low, high = logit([*values[values > 0], 1 - 1e-9]).min(), logit([*values[values < 1], 1e-9]).max()
+    margin = 0.07 * (high - low)
+    limits = expit([low - margin, high + margin])
+    if isinstance(axis, XAxis):
+        axis.axes.set_xscale("logit", nonpositive="clip")
+        axis.axes.set_xlim(*limits)
+    else:
+        axis.axes.set_yscale("logit", nonpositive="clip")
+        axis.axes.set_ylim(*limits)
+    apart = (high - low) / n_ticks
+    ticks: list[float] = []
+    for place in (place for place in _PLACES if low - margin <= logit(place) <= high + margin):
+        if all(abs(logit(place) - logit(tick)) > apart for tick in ticks):
+            ticks.append(place)
+    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.set_minor_locator(NullLocator())

@@ -94,6 +94,14 @@ function axes(x, y, title, ...marks) {
   );
 }
 
+/** Give the least of 1, 2, 5, 10, 20, ... (or 0.5, 0.2, ...) that is no less, and how to write its multiples. */
+function roundStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= least - 1e-12);
+  const n_digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  return [step, (value) => value.toFixed(n_digits)];
+}
+
 /** Make the axis of the metric; with `isRanged` it has room for tie ranges. */
 function upward(some, isRanged) {
   const {height, bottom, top} = FRAME;
@@ -101,11 +109,9 @@ function upward(some, isRanged) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   const pad = (most - least || Math.abs(most) || 1) * 0.05;
   const [low, high] = [least - pad, most + pad];
-  const power = 10 ** Math.floor(Math.log10((high - low) / 6));
-  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= (high - low) / 6 - 1e-12);
-  const n_digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const [step, textOf] = roundStep((high - low) / 6);
   const ticks = [];
-  for (let k = Math.ceil(low / step); k * step <= high; k++) ticks.push([k * step, (k * step).toFixed(n_digits)]);
+  for (let k = Math.ceil(low / step); k * step <= high; k++) ticks.push([k * step, textOf(k * step)]);
   const place = (value) => top + ((high - value) / (high - low)) * (height - top - bottom);
   return {label: some[0].metric.name, ticks, place};
 }

@@ -58,29 +58,42 @@ const rowsIn = ({learns, cells}) =>
 
 function panelOf({name, own, scopes}, metric, learns) {
   const title = h("h2", {}, h("a", {href: link("leaderboard", {data: name, metric})}, name));
-  const folds = scopes.map(([scope, groups]) => [h("h3", {}, scope), dotsOf(groups, learns)]);
+  const scale = scaleOf([...own, ...scopes.flatMap(([, groups]) => groups)].flatMap(({cells}) => cells));
+  const folds = scopes.map(([scope, groups]) => [h("h3", {}, scope), dotsOf(groups, learns, scale)]);
   const words = `Classes that training does not see, mean over folds ${scopes[0]?.[1][0].cells[0].folds}`;
   const unseen = folds.length > 0 && h("details", {open: !own.length}, h("summary", {}, words), folds);
-  return h("article", {class: "panel"}, title, dotsOf(own, learns), unseen);
+  return h("article", {class: "panel"}, title, dotsOf(own, learns, scale), unseen);
 }
 
-/** Draw a row per method, the best first, and a column per group; scales end at the best, and one length is as much. */
-function dotsOf(groups, learns) {
-  const endsOf = ({value, spread}) => [value - (spread ?? 0), value + (spread ?? 0)]; // over seeds, or folds
-  const lastOf = (cells) => Math.max(...cells.flatMap(endsOf));
-  const span = Math.max(...groups.map(({cells}) => lastOf(cells) - Math.min(...cells.flatMap(endsOf)))) || 1;
+const endsOf = ({value, spread}) => [value - (spread ?? 0), value + (spread ?? 0)]; // over seeds, or folds
+
+/** Make the scale that all cells share, with ticks at round numbers. */
+function scaleOf(some) {
+  const ends = some.flatMap(endsOf);
+  const [least, most] = [Math.min(...ends), Math.max(...ends)];
+  const pad = (most - least || Math.abs(most) || 1) / 20;
+  const [low, high] = [least - pad, most + pad];
+  const [step, textOf] = roundStep((high - low) / 3);
+  const place = (value) => (100 * (value - low)) / (high - low) + "%";
+  const first = Math.ceil(low / step);
+  const ticks = Array.from({length: Math.floor(high / step) - first + 1}, (_, i) => (first + i) * step);
+  return {place, ticks: ticks.map((tick) => [place(tick), textOf(tick)])};
+}
+
+/** Draw a row per method, the best first, and a column per group, each with the same scale below it. */
+function dotsOf(groups, learns, {place, ticks}) {
   const isKnown = ({n, nMethods}) => isWhole(n, nMethods);
   const [best] = groups.every(isKnown) ? groups.map(({cells}) => cells[0]).sort(bestFirst) : [];
+  const lines = () => ticks.map(([left]) => h("u", {style: {left}}));
   const row = (cell, group) => {
-    const [marks, last] = [marksOf(cell, group.cells, isKnown(group)), lastOf(group.cells)];
-    const place = (value) => 100 * (1 - (last - value) / span) + "%";
+    const marks = marksOf(cell, group.cells, isKnown(group));
     const [left, right] = endsOf(cell).map(place);
-    const bar = h("i", {style: {left, width: `calc(${right} - ${left})`}});
+    const bar = cell.spread > 0 && h("i", {style: {left, width: `calc(${right} - ${left})`}});
     return h(
       "li",
       {class: [marks.isBest && "first", cell.value === best?.value && "best"].filter(Boolean).join(" ")},
       ...[sign(cell.line), lineLink(cell.line)],
-      h("span", {class: "track", ...pointing(cell)}, bar, h("b", {style: {left: place(cell.value)}})),
+      h("span", {class: "track", ...pointing(cell)}, lines(), bar, h("b", {style: {left: place(cell.value)}})),
       h("span", {class: "value"}, h("span", {}, shown(cell.value)), signsOf(cell, marks)),
       h("span", {class: "spread"}, spreadText(cell)),
     );
@@ -93,6 +106,7 @@ function dotsOf(groups, learns) {
   const column = (group) => [
     h("p", {class: "muted"}, about(group)),
     h("ol", {}, group.cells.map((cell) => row(cell, group))),
+    h("div", {class: "scale", "aria-hidden": "true"}, h("span", {}, ticks.map(([left, text]) => h("span", {style: {left}}, text)))),
   ];
   const columns = learns.map((text) => groups.filter((group) => group.learns === text).map(column));
   return groups.length > 0 && h("div", {class: "dots"}, columns.map((inside) => h("div", {}, inside)));
