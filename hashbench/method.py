@@ -61,7 +61,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ----------
     supervision : {"none", "labels", "affinity"}
         What ``fit`` needs as ``y``: nothing, the labels of the training items, or their
-        `hashbench.affinity.Affinity` to each other.
+        `hashbench.Affinity` to each other.
     reads : {"features", "labels"}
         Which part of a dataset is ``X``, unless parameters change it (``input_kind``); only the oracle baseline reads
         labels.

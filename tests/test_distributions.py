@@ -156,7 +156,7 @@ def clone(tmp_path_factory):
 
 
 def types_of_plugins(folder, python, *options, **variables):
-    """Check the typed files of the tutorial strictly, with float32 arrays and a mistake, too; return what mypy prints."""
+    """Check the typed files of the tutorial strictly, also with float32 and a mistake; return what mypy prints."""
     shown = files("docs/tutorials/plugins.md")
     for name in TYPED:
         (folder / name).write_text(shown[f"src/{name}"], encoding="utf-8")
