@@ -78,7 +78,7 @@ def fetch_archives(archives: Mapping[str, str], folder: Path, options: Options) 
 
 
 def needed_images(folder: Path, otherwise: Needed) -> Needed:
-    """Return an image below a folder, for `hashbench.sources.download.demand`; ``otherwise`` if there is none."""
+    """Return an image below a folder, for `hashbench.plugins.demand`; ``otherwise`` if there is none."""
     first = next(image_files(folder), None) if folder.is_dir() else None
     return otherwise if first is None else Needed(str(first.relative_to(folder)))
 

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hashbench._plugins import same_folder
-from hashbench._typing import BoolArray, FloatArray
+from hashbench._typing import AnyArray, BoolArray, FloatArray
 from hashbench._validation import (
     allowed_values,
     as_labels,
@@ -61,7 +61,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ----------
     supervision : {"none", "labels", "affinity"}
         What ``fit`` needs as ``y``: nothing, the labels of the training items, or their
-        `hashbench.affinity.Affinity` to each other.
+        `hashbench.Affinity` to each other.
     reads : {"features", "labels"}
         Which part of a dataset is ``X``, unless parameters change it (``input_kind``); only the oracle baseline reads
         labels.
@@ -194,7 +194,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"{self.label} returned {int((~np.isfinite(values)).sum())} projections that are not finite, the first "
                 f"for item {int(np.argmin(np.isfinite(values).all(axis=1)))} (counted from 0). Scale the features."
             )
-        return values
+        return values.astype(np.float64, copy=False)
 
     def transform(self, X: npt.ArrayLike) -> BoolArray:
         """Encode items.
@@ -325,13 +325,15 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _n_features_out(self) -> int:
         return self.n_bits
 
-    @abstractmethod
-    def _fit(self, X: FloatArray, y: Any) -> None:
-        """Learn from checked items; set attributes that end in an underscore."""
+    # X has type Any so that a subclass can declare its input, such as npt.NDArray[np.float64], under mypy --strict.
 
     @abstractmethod
-    def _project(self, X: FloatArray) -> FloatArray:
-        """Return one real value per bit for checked items."""
+    def _fit(self, X: Any, y: Any) -> None:
+        """Learn from checked items, float64 (n_samples, n_features); set attributes that end in an underscore."""
+
+    @abstractmethod
+    def _project(self, X: Any) -> AnyArray:
+        """Return one real value per bit for checked items, float64 (n_samples, n_features)."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -14,6 +14,7 @@ _NAMES = {  # of each module; imported on first use, so that a metric does not w
     "hashbench.learning.base": ("LearnedHash",),
     "hashbench.learning.batch": ("Batch",),
     "hashbench.learning.classes": ("ClassHash", "TargetHash", "mean_over_labelled"),
+    "hashbench.learning.loop": ("Items",),
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
     "hashbench.scoring.histogram": ("TieHistogram",),
     "hashbench.scoring.metrics": ("get_metric", "register_metric", "Scores", "Slopes"),
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds th
         TargetHash as TargetHash,
         mean_over_labelled as mean_over_labelled,
     )
+    from hashbench.learning.loop import Items as Items
     from hashbench.method import (
         HashMethod as HashMethod,
         choice as choice,

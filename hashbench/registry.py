@@ -108,7 +108,7 @@ def get_method(name: str) -> "type[HashMethod]":
         return _checked(name, classes[0])
     cls = _load(_entry_points("hashbench.methods")[name][0], "method")
     if not (inspect.isclass(cls) and issubclass(cls, HashMethod)):
-        raise HashbenchError(f"method plugin {name!r} is {cls!r}, expected a subclass of HashMethod.")
+        raise HashbenchError(f"method plugin {name!r} is {cls!r}, expected a subclass of hashbench.plugins.HashMethod.")
     PLUGIN_NAMES[cls] = name
     return _checked(name, cls)
 
@@ -124,7 +124,7 @@ def get_dataset(name: str, options: "Options | None" = None) -> "DatasetAdapter"
     except (Exception, SystemExit) as error:
         raise HashbenchError(
             f"dataset plugin {name!r} cannot be created: {type(error).__name__}: {one_line(error)}. Accept options "
-            "in its __init__, or inherit that of DatasetAdapter."
+            "in its __init__, or inherit that of hashbench.plugins.DatasetAdapter."
         ) from error
 
 
@@ -143,7 +143,8 @@ def dataset_class(name: str) -> "type[DatasetAdapter]":
     if name in _entry_points("hashbench.datasets"):
         cls = _load(_entry_points("hashbench.datasets")[name][0], "dataset")
         if not (inspect.isclass(cls) and issubclass(cls, DatasetAdapter)):
-            raise HashbenchError(f"dataset plugin {name!r} is {cls!r}, expected a subclass of DatasetAdapter.")
+            expected = "a subclass of hashbench.plugins.DatasetAdapter"
+            raise HashbenchError(f"dataset plugin {name!r} is {cls!r}, expected {expected}.")
         return cls
     raise unknown_plugin("dataset", name, dataset_names())
 

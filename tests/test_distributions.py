@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +12,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from helpers.documents import blocks, files
 from helpers.paths import ROOT
 
 from hashbench import __version__
@@ -18,6 +20,7 @@ from hashbench import __version__
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not (ROOT / "dist").exists(), reason="nothing is built: make dist")]
 INFO = f"hashbench-{__version__}.dist-info"
 HOMES = {"hashbench/methods/": "methods/", "hashbench/datasets/": "datasets/"}
+TYPED = ("my_types.py", "my_proxies.py", "my_network.py", "my_autoencoder.py")  # of the tutorial
 USER = '''
 """A project that uses hashbench, checked strictly."""
 
@@ -120,20 +123,79 @@ def test_the_source_distribution_builds_the_wheel_that_the_tree_builds(wheel):
     assert [name for name in wheel if wheel[name] != from_tree[name]] == []
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """Create an environment with the wheel and the dependencies of this one, and return its Python."""
-    folder = tmp_path_factory.mktemp("environment")
+def environment_in(folder):
+    """Create an environment with the dependencies of this one, and return its Python and its folder of packages."""
     venv.create(folder, with_pip=False)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True).stdout.strip()
+    own = [path for path in sys.path if path.endswith("site-packages")] or [sysconfig.get_path("purelib")]
+    Path(site, "others.pth").write_text("\n".join(own) + "\n", encoding="utf-8")
+    return python, site
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """Create an environment with the wheel, and return its Python."""
+    python, site = environment_in(tmp_path_factory.mktemp("environment"))
     with ZipFile(the_only("*.whl")) as archive:
         archive.extractall(site)
-    own = [path for path in sys.path if path.endswith("site-packages")] or [sysconfig.get_path("purelib")]
-    with open(f"{site}/others.pth", "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write("\n".join(own) + "\n")
     return python
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """Copy what a clone installs, and link it as `make links` does."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("hashbench", "methods", "datasets"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "PYPI.md", "LICENSE", "Makefile"):
+        shutil.copy(ROOT / name, folder)
+    subprocess.run(["make", "--silent", "links"], cwd=folder, check=True)
+    return folder
+
+
+def types_of_plugins(folder, python, *options, **variables):
+    """Check the typed files of the tutorial strictly, also with float32 and a mistake; return what mypy prints."""
+    shown = files("docs/tutorials/plugins.md")
+    for name in TYPED:
+        (folder / name).write_text(shown[f"src/{name}"], encoding="utf-8")
+    (folder / "narrow.py").write_text(shown["src/my_types.py"].replace("float64", "float32"), encoding="utf-8")
+    (folder / "wrong.py").write_text('from hashbench.plugins import whole\n\nwhole("1")\n', encoding="utf-8")
+    strict = ["--strict", "--config-file=", f"--cache-dir={folder / 'cache'}", f"--python-executable={python}"]
+    command = [sys.executable, "-m", "mypy", *strict, *options, *TYPED, "narrow.py", "wrong.py"]
+    environment = os.environ | variables
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False).stdout
+
+
+def only_the_wrong(printed):
+    """Return whether mypy reports the mistake in wrong.py, which it could not without types, and nothing else."""
+    lines = printed.splitlines()
+    return len(lines) == 2 and lines[0].startswith("wrong.py:3: ") and "[arg-type]" in lines[0]
+
+
+def test_plugins_of_the_tutorial_are_checked_strictly_with_the_wheel(environment, tmp_path):
+    printed = types_of_plugins(tmp_path, environment)
+    assert only_the_wrong(printed), printed
+
+
+def test_plugins_are_checked_strictly_with_a_strict_editable_install(clone, tmp_path):
+    (strict,) = [text for text in blocks("docs/tutorials/plugins.md", "sh") if "-e path/to/hashbench" in text]
+    python, _ = environment_in(tmp_path / "environment")
+    arguments = strict.replace("path/to/hashbench", str(clone)).split()[1:]
+    options = ["--python", python, *arguments, "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([sys.executable, "-m", "pip", *options], cwd=tmp_path, check=True)
+    runs = subprocess.run([python, "-m", "hashbench", "list", "methods"], cwd=tmp_path, capture_output=True, check=True)
+    assert b"itq" in runs.stdout
+    printed = types_of_plugins(tmp_path, python)
+    assert only_the_wrong(printed), printed
+
+
+def test_plugins_are_checked_strictly_by_the_links_of_a_clone(clone, tmp_path):
+    assert "MYPYPATH=build/types mypy --strict --follow-imports silent" in (ROOT / "CONTRIBUTING.md").read_text()
+    python, _ = environment_in(tmp_path / "environment")
+    printed = types_of_plugins(tmp_path, python, "--follow-imports=silent", MYPYPATH=str(clone / "build/types"))
+    assert only_the_wrong(printed), printed
 
 
 def test_a_project_that_uses_the_wheel_runs_and_is_checked_strictly(environment, tmp_path):

@@ -4,16 +4,18 @@ import ast
 import pydoc
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
+import numpy as np
 import pytest
 from helpers.documents import files
 from helpers.paths import ROOT
 
 import hashbench
-from hashbench import plugins
+from hashbench import plugins, registry
 from hashbench.cli.main import COMMANDS
+from hashbench.store.provenance import method_digests
 from hashbench.testing import METHOD_CHECKS
 
 DOCUMENT = (ROOT / "docs" / "python.md").read_text()
@@ -66,13 +68,52 @@ def test_type_checkers_read_the_names_that_are_there(module):
     assert {node.module: tuple(alias.name for alias in node.names) for node in block.body} == module._NAMES
 
 
+@pytest.fixture(scope="module")
+def tutorial(tmp_path_factory):
+    """Import the modules that the tutorial shows, by name, and forget them at the end."""
+    folder = tmp_path_factory.mktemp("src")
+    modules = {Path(name).stem: text for name, text in files("docs/tutorials/plugins.md").items() if ".py" in name}
+    for name, text in modules.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield import_module
+    for name in modules:
+        sys.modules.pop(name, None)
+
+
 @pytest.mark.parametrize("check", METHOD_CHECKS, ids=lambda check: check.__name__)
-def test_the_method_that_the_tutorial_shows_keeps_the_contract(check, monkeypatch):
-    text = files("docs/tutorials/plugins.md")["src/my_method.py"]
-    module = ModuleType("my_method")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(text, module.__dict__)
-    check(module.MedianHash)
+@pytest.mark.parametrize(
+    "name", ["my_method:MedianHash", "my_types:Directions", "my_proxies:Proxies", "my_autoencoder:AutoencoderHash"]
+)
+def test_a_method_that_the_tutorial_shows_keeps_the_contract(name, check, tutorial):
+    module, _, cls = name.partition(":")
+    check(getattr(tutorial(module), cls))
+
+
+def test_the_digest_of_the_tutorials_network_covers_the_file_that_it_imports(tutorial, monkeypatch):
+    monkeypatch.setattr(registry, "installed_with", lambda kind, name: ["my_autoencoder", "my_labels", "my_network"])
+    digests = method_digests("autoencoder", tutorial("my_autoencoder").AutoencoderHash)
+    assert {*digests} == {"my_autoencoder", "my_network"}
+
+
+def test_the_proxies_of_the_tutorial_are_kept_for_each_class(tutorial):
+    X = np.random.default_rng(0).normal(size=(60, 8))
+    method = tutorial("my_proxies").Proxies(n_bits=4, epochs=2).fit(X, np.arange(60) % 3)
+    assert method.proxies_.shape == (3, 4)
+    assert method.classes_.tolist() == [0, 1, 2]
+
+
+def test_projections_are_float64_whatever_a_method_returns():
+    class Narrow(plugins.HashMethod):
+        def _fit(self, X, y):
+            self.mean_ = X.mean(axis=0)
+
+        def _project(self, X):
+            return (X - self.mean_).astype(np.float32)
+
+    X = np.random.default_rng(0).normal(size=(9, 4))
+    assert Narrow(n_bits=4).fit(X).project(X).dtype == np.float64
 
 
 @pytest.mark.parametrize(

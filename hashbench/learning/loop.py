@@ -84,6 +84,14 @@ class Items:
 
     ``features`` (n_items, n_features) are the output of the front end before training. ``vary`` returns randomly
     augmented inputs of some rows; if it is None they are used unchanged.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from hashbench import SameLabel
+    >>> labels = np.array([3, 4])
+    >>> Items(torch.zeros(2, 8), SameLabel(labels, labels), labels).labels.tolist()
+    [3, 4]
     """
 
     inputs: "Tensor"

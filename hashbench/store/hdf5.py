@@ -204,7 +204,7 @@ def write_model(method: "HashMethod", made: Provenance, path: Path) -> None:
 
 
 def read_model(path: str | Path) -> Model:
-    """Read a fitted method that ``hashbench encode --keep-model`` wrote.
+    """Read a fitted method that ``hashbench encode`` or ``run`` wrote with ``--keep-model``.
 
     Parameters
     ----------
