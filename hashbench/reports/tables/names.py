@@ -37,7 +37,8 @@ class DisplayNames:
     def line(self, label: str, whole: str = "") -> str:
         """Return what to show for the label of a line; ``whole`` has also the settings that stand below the block."""
         method, blank, settings = label.partition(" ")
-        return self._find(label, whole or label) or f"{self._find(method) or method}{blank}{settings}"
+        by_method = f"{self._find(method) or method}{blank}{settings}"
+        return self._find(label, whole or label) or by_method
 
     def lines(self, labels: "pd.Series[str]", whole: "pd.Series[str]") -> "pd.Series[str]":
         """Return what to show for the labels of a block, which must still differ."""
@@ -57,7 +58,8 @@ class DisplayNames:
     def place(self, dataset: str, features: str) -> str:
         """Return what to show for a dataset and its features."""
         kinds = features_kind(features), features
-        return self._find(*(f"{dataset}:{kind}" for kind in kinds)) or f"{self._find(dataset) or dataset} ({features})"
+        by_dataset = f"{self._find(dataset) or dataset} ({features})"
+        return self._find(*(f"{dataset}:{kind}" for kind in kinds)) or by_dataset
 
     def caption(self, usual: str, metric: str, dataset: str) -> str:
         """Return a caption: the usual one, or the user's with the names of this block."""

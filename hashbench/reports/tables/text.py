@@ -78,10 +78,8 @@ def markdown(title: str, blocks: Sequence[TableBlock]) -> str:
     lines = [f"# {markdown_text(title)}", ""]
     key = dict.fromkeys((sign, text) for block in blocks for sign, text in block.key.items())
     for block in blocks:
-        header = [
-            "method",
-            *(markdown_text(_heading(span.heading, column)) for span in block.spans for column in span.columns),
-        ]
+        headings = [_heading(span.heading, column) for span in block.spans for column in span.columns]
+        header = ["method", *map(markdown_text, headings)]
         rows = []
         for group, body in block.groups:
             rows.append([f"*{group}*", *[""] * (len(header) - 1)])
@@ -122,6 +120,7 @@ _LATEX = str.maketrans(
         "§": r"$^{\S}$",
         "<": r"$<$",
         ">": r"$>$",
+        "|": r"$|$",
         "\\": r"\textbackslash{}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
