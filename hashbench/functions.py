@@ -4,7 +4,7 @@ from __future__ import annotations  # so that help() shows types as they are wri
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -405,6 +405,9 @@ def tables(
     n_bits: Sequence[int] = (),
     variants: bool = False,
     name: str = "selection",
+    rename: Mapping[str, str] | None = None,
+    rename_from: str | Path | None = None,
+    digits: int | None = None,
 ) -> dict[str, ResultTable]:
     """Lay out results like the papers' tables, as ``hashbench tables`` does; nothing is written.
 
@@ -422,6 +425,13 @@ def tables(
         Show all parameters and versions of a method, not only one line of each.
     name : str, default="selection"
         Name of a table of chosen rows, also in its LaTeX label.
+    rename : mapping of str to str, optional
+        Texts to show for rows, methods, datasets and metrics of the tables, such as ``{"itq": "ITQ"}``; that of
+        ``caption`` is the caption in LaTeX.
+    rename_from : str or Path, optional
+        TOML file, such as a grid, whose table ``[rename]`` holds more of them.
+    digits : int, optional
+        Decimal places, from 1 to 6; by default 4 in Markdown, 3 in LaTeX and 6 in CSV.
 
     Returns
     -------
@@ -431,7 +441,7 @@ def tables(
     Raises
     ------
     HashbenchError
-        If a name is unknown, or no row is chosen.
+        If a name is unknown, also one to rename, or no row is chosen.
 
     Examples
     --------
@@ -442,11 +452,15 @@ def tables(
     ['lsh']
     """
     from hashbench.reports.selection import Selection
-    from hashbench.reports.tables import make_tables
+    from hashbench.reports.tables import DisplayNames, make_tables
 
+    if digits is not None and (not isinstance(digits, Integral) or not 1 <= digits <= 6):
+        raise HashbenchError(f"digits is {digits!r}, expected a whole number from 1 to 6.")
     chosen = {"datasets": datasets, "methods": methods, "metrics": metrics, "features": features, "n_bits": n_bits}
     rows: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
-    return make_tables(_as_path(results, "results"), names, Selection(**rows, variants=variants), name)
+    shown = DisplayNames(rename, None if rename_from is None else _as_path(rename_from, "rename_from"))
+    laid_out = make_tables(_as_path(results, "results"), names, Selection(**rows, variants=variants), name, shown)
+    return {key: replace(table, digits=digits) for key, table in laid_out.items()}
 
 
 @needing("hashbench.plot")

@@ -79,6 +79,9 @@ STUDIES = {
     "methods.itq = 20": "methods.itq must be a table of parameters, got 20",
     "methods.itq.n_iter = []": "methods.itq.n_iter is an empty list",
     "params = 3": "params must be a table of parameters, got 3",
+    "rename = 'ITQ'": "rename must be a table of names, each with the text to show, got 'ITQ'",
+    "rename.itq.n_iter = 'ITQ'": "rename: the text for 'itq' must be in quotes, got {",
+    "rename.itq = ''": "rename: the text for 'itq' must be words with single blanks, got ''",
     'preset = "paper"\nparams.preset = "paper"': "gives preset twice",
     'methods.itq.tuned = "9 trials"': "tuned of itq is '9 trials', expected the number of settings that were tried",
     "methods.itq.tuned = true": "tuned of itq is True, expected the number",
@@ -197,6 +200,8 @@ COMMANDS = f"""
 1 | results merge n/missing --results n/good | itq.json is missing
 1 | {ITQ} --results n/missing | itq.json is missing, which holds the parameters
 1 | results check n/other | 44136fa3 is not what hashbench calls the parameters {{"a": 1}}
+1 | tables --results r/good --rename iqt ITQ | there is no 'iqt' in these tables. Did you mean 'itq'? Names: AP,
+1 | tables --results r/good --rename itq '' | words with single blanks, got ''
 1 | plot ap-bits --results n/cut | itq.json is damaged
 1 | tables --results n/ours | itq.json, line 1, is a conflict marker of git
 1 | {ITQ} --results n/short | itq.csv, line 2: it has 4 cells, expected 15
@@ -619,6 +624,8 @@ explain(value=0.730) | the value is 0.73, expected a string such as '0.730', who
 explain(database_order=["given"]) | the database order is ['given'], expected given, by-class
 explain(metrics=None) | metrics are names such as AP or NDCG@100, got None
 explain().to_text("csv") | form must be one of table, markdown, json, got 'csv'
+hashbench.tables(digits=7) | digits is 7, expected a whole number from 1 to 6.
+hashbench.tables(rename={"itq": 3}) | rename: the text for 'itq' must be in quotes, got 3.
 hashbench.compare_results() | a comparison needs two methods or more, got none
 hashbench.compare_results("itq", ["lsh", "sh"]) | methods are names, got ['itq', ['lsh', 'sh']]
 hashbench.read_codes("q.npy") | q.npy is not a CODES.h5 of hashbench. Pass your own codes as arrays

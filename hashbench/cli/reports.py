@@ -10,6 +10,7 @@ from click import Choice, IntRange
 from cloup import option, option_group
 
 from hashbench.cli.options import (
+    FILE,
     METRIC,
     RESULTS,
     NamedPath,
@@ -42,7 +43,17 @@ _VARIANTS = option("--variants", is_flag=True, help="Show all parameters and ver
 @option_group(
     "Layout",
     option("--name", default="selection", metavar="NAME", help="Name of your own table: its files and LaTeX label."),
-    option("--digits", type=IntRange(1, 6), show_default="4; 3 in LaTeX", help="Decimal places."),
+    option(
+        "--rename",
+        nargs=2,
+        multiple=True,
+        metavar="NAME TEXT",
+        help="Text to show for a row, method, dataset or metric of the tables, or as `caption` in LaTeX, repeatable.",
+    ),
+    option(
+        "--rename-from", type=FILE, help="TOML file, such as a grid, whose table [rename] holds more (docs/tables.md)."
+    ),
+    option("--digits", type=IntRange(1, 6), show_default="4; 3 in LaTeX; 6 in CSV", help="Decimal places."),
     option("--no-spread", is_flag=True, help="Leave out ±, the standard deviation over seeds."),
 )
 @option_group(
@@ -66,6 +77,8 @@ _VARIANTS = option("--variants", is_flag=True, help="Show all parameters and ver
 def tables(
     names: tuple[str, ...],
     name: str,
+    rename: tuple[tuple[str, str], ...],
+    rename_from: Path | None,
     digits: int | None,
     no_spread: bool,
     significance: bool,
@@ -92,20 +105,20 @@ def tables(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.reports.marks import describe_hidden
     from hashbench.reports.selection import Selection
-    from hashbench.reports.tables import make_tables, write_tables
+    from hashbench.reports.tables import DisplayNames, make_tables, write_tables
 
     if output is not None and os.path.realpath(output) == os.path.realpath(results):
         raise click.UsageError(f"{output} is the folder of the results; give another folder for tables.")
     if names and selected["metrics"]:
         raise click.UsageError(f"{names[0]} has its own metric; leave out the name, or --metric.")
     selection, tables_folder = Selection(**selected), output or results / "tables"
-    is_written = output is not None or (
-        selection == Selection() and not significance and not no_spread and digits is None
-    )
+    shown = DisplayNames(dict(rename), rename_from)
+    is_usual = selection == Selection() and not (significance or no_spread or shown or digits)
+    is_written = output is not None or is_usual
     if is_written:
         refuse_folder(tables_folder, ("*.md", "*.csv", "*.tex"), results_files(results))
     is_own = selection.is_of_rows and not names
-    laid_out = make_tables(results, names, selection, name)
+    laid_out = make_tables(results, names, selection, name, shown)
     if significance:
         from hashbench.cli.progress import ProgressBar
 

@@ -33,6 +33,7 @@ class Study:
     metrics: tuple[str, ...] = ()  # if empty, the default ones
     params: Mapping[str, Any] = field(default_factory=dict)  # as `hashbench.pipeline.grid.grid` takes them
     own: Mapping[str, tuple[OwnData, Options]] = field(default_factory=dict)  # the user's datasets, to be prepared
+    rename: Mapping[str, str] = field(default_factory=dict)  # what `hashbench tables` shows in place of names
 
     def changed(
         self,
@@ -197,6 +198,18 @@ def _read_own(value: Any, what: str) -> dict[str, tuple[OwnData, Options]]:
     return {name: read_options(name, table, f"{what}.{name}") for name, table in value.items()}
 
 
+def read_names(value: Any, what: str) -> dict[str, str]:
+    """Read a table of texts to show in place of names."""
+    if not isinstance(value, Mapping):
+        raise HashbenchError(f"{what} must be a table of names, each with the text to show, got {value!r}.")
+    for name, text in value.items():
+        if not isinstance(text, str):
+            raise HashbenchError(f"{what}: the text for {name!r} must be in quotes, got {text!r}.")
+        if not text or text != " ".join(text.split()) or not text.isprintable():
+            raise HashbenchError(f"{what}: the text for {name!r} must be words with single blanks, got {text!r}.")
+    return dict(value)
+
+
 _KEYS: dict[str, Callable[[Any, str], Any]] = {
     "datasets": _texts,
     "methods": read_methods,
@@ -208,4 +221,5 @@ _KEYS: dict[str, Callable[[Any, str], Any]] = {
     "validation": _values,
     "device": _values,
     "prepare": _read_own,
+    "rename": read_names,
 }

@@ -139,7 +139,7 @@ def is_of_most_folds(cells: pd.DataFrame) -> "pd.Series[bool]":
 def notes_of(cells: pd.DataFrame) -> list[str]:
     """Return sentences on what readers of some cells must know of them, in any view."""
     known = cells[cells["from_"].notna()] if "from_" in cells else cells[:0]
-    tests = [f"Tests and intervals: {bases_in_words(known)}."] if len(known) else []
+    tests = [f"Tests: {bases_in_words(known)}."] if len(known) else []
     return [*tests, *_notes_on_holes(cells), *_notes_on_ties(cells), *notes_on_code(cells)]
 
 

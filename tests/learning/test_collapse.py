@@ -102,7 +102,7 @@ def test_fewer_codes_than_half_the_kinds_may_be_the_way_up(name, rate):
     """A hundred classes in three dimensions: 8 bits can separate about fifty of them."""
     rng = np.random.default_rng(0)
     classes = np.repeat(np.arange(100), 10)
-    X = (rng.normal(size=(100, 3)) @ rng.normal(size=(3, 32)))[classes] + 0.02 * rng.normal(size=(500, 32))
+    X = (rng.normal(size=(100, 3)) @ rng.normal(size=(3, 32)))[classes] + 0.02 * rng.normal(size=(1000, 32))
     methods = [registry.get_method(name)(8, learning_rate=rate), registry.get_method("itq")(8)]
     codes = [method.fit(X, classes).transform(X) for method in methods]
     score, itq = (evaluate(one, one, (classes, classes), ["AP"]).summary["AP"].mean for one in codes)

@@ -124,7 +124,7 @@ def test_six_seeds_of_one_method_show_no_gain_anywhere(hashbench, six_seeds):
     rows = block_rows(table, "digits (pixels): AP")
     assert all(cell.endswith("★") for name in (FIRST, SECOND) for cell in rows[name])
     assert "- ★: may be the best: " in table
-    assert "Tests and intervals: over queries and seeds." in table
+    assert "Tests: over queries and seeds." in table
 
     for name in ("ap-bits", "ranking"):
         (drawing,) = draw_figures(folder, [name], Selection(methods=[FIRST, SECOND]))
@@ -408,9 +408,7 @@ def test_codes_of_one_seed_have_intervals_over_queries_that_say_so(hashbench, di
     (drawing,) = draw_figures(empty_folder / "results", ["ap-bits"], Selection())
     text = words_of(drawing.figure)
     assert "Bar: 95 % interval of the mean, over queries, for these codes." in text
-    assert (
-        "Tests and intervals: over queries, for these codes." in hashbench("tables", "table1", "--significance").stdout
-    )
+    assert "Tests: over queries, for these codes." in hashbench("tables", "table1", "--significance").stdout
     assert "shown for these codes." in " ".join(hashbench("compare", "itq", "lsh").stdout.split())
     assert "over 200 queries of 10 classes" in " ".join(
         hashbench("compare", "itq", "lsh", "--by", "class").stdout.split()

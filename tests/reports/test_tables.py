@@ -3,11 +3,12 @@ import re
 
 import numpy as np
 import pytest
-from helpers.table_rows import ITQ, cell, chosen, markdown_rows, parsed, ranged, table
+from helpers.table_rows import ITQ, block_rows, cell, chosen, markdown_rows, parsed, ranged, table
 
 from hashbench.errors import HashbenchError
 from hashbench.reports import tables
 from hashbench.reports.row_origins import describe_origin, n_trials
+from hashbench.reports.selection import Selection
 from hashbench.store import result_rows, results
 from hashbench.store.origin import Origin
 
@@ -177,9 +178,13 @@ def folder(tmp_path):
         for n_bits in (16, 32)
         for metric in ("AP", "AP@1000", "NDCG")
     ]
+    return saved(tmp_path, *cells)
+
+
+def saved(folder, *cells):
     rows = [result_rows.Row(**fields | {key: f"{fields[key]:.6f}" for key in result_rows.NUMBERS}) for fields in cells]
-    results.merge_rows(tmp_path, rows)
-    return tmp_path
+    results.merge_rows(folder, rows)
+    return folder
 
 
 def test_tables_are_written_beside_the_results_and_only_when_they_change(folder):
@@ -348,3 +353,101 @@ def test_command_lays_out_rows_and_writes_only_on_request(folder, hashbench, tmp
     assert {path.name for path in output.glob("[!.]*")} == {f"selection{end}" for end in ENDS}
     assert "lsh & 0.25 & 0.25" in (output / "selection.tex").read_text()
     assert "has its own metric" in hashbench(*command, "table1").stderr
+
+
+# ---------------------------------------------------------------- names to show
+
+SEVEN = '{"n_iter": 7}'
+
+
+def named(folder, texts=None, file=None, **selection):
+    selection = Selection(**{"datasets": ["digits"]} | selection)
+    return tables.make_tables(folder, selection=selection, shown=tables.DisplayNames(texts, file))["selection"]
+
+
+@pytest.fixture
+def own(tmp_path):
+    anchors = cell("agh", params='{"n_anchors": 70, "n_iter": 7}')
+    return saved(tmp_path, anchors, cell(value=0.6, params=SEVEN), cell("lsh", value=0.1), cell("lsh", metric="NDCG"))
+
+
+def test_names_to_show_replace_those_of_results_but_in_files_for_programs(own):
+    texts = {"itq": "ITQ (ours)", "agh n_anchors=70": "50% | AGH_", "digits": "Digits", "AP": "mAP"}
+    shown_table = named(own, texts | {"caption": "{metric} & more on {dataset}."})
+    text, tex = shown_table.to_markdown(), shown_table.to_latex()
+    assert text.startswith("# Selection. mAP\n\n## Digits (pixels): mAP\n")
+    assert {"ITQ (ours)", "lsh"} <= {*markdown_rows(text)}
+    assert "| 50% \\| AGH\\_ " in text
+    assert "\\caption{mAP \\& more on Digits (pixels).}\n\\label{tab:selection-digits-pixels-ap}" in tex
+    assert r"50\% $|$ AGH\_ & 0.500$^{\dagger}$ \\" in tex
+    keys = [tuple(row[key] for key in ("dataset", "metric", "method")) for row in parsed(shown_table.to_csv())]
+    assert keys == [("digits", "AP", method) for method in ("agh", "itq", "lsh")]
+
+
+@pytest.mark.parametrize(
+    ("texts", "place", "labels"),
+    [
+        ({"agh": "AGH", "itq n_iter=7": "ITQ"}, "digits (pixels): AP", {"AGH n_anchors=70", "ITQ", "lsh"}),
+        ({"agh": "AGH", "agh n_anchors=70": "A"}, "digits (pixels): AP", {"A", "itq", "lsh"}),
+        ({"digits:pixels": "Digits", "digits": "D"}, "Digits: AP", {"agh n_anchors=70", "itq", "lsh"}),
+    ],
+)
+def test_a_method_keeps_its_settings_and_a_dataset_its_features_unless_both_are_named(own, texts, place, labels):
+    assert labels <= {*block_rows(named(own, texts).to_markdown(), f"{place}\n")}
+
+
+def test_tested_tables_show_names_and_spreads_beside_marks(tmp_path):
+    cells = [
+        cell(m, value=v + 0.01 * s, seed=s) for m, v in (("itq", 0.5), ("lsh", 0.5), ("pcah", 0.1)) for s in (0, 1)
+    ]
+    shown_table = named(saved(tmp_path, *cells), {"itq": "ITQ", "lsh": "LSH"}).tested("itq")
+    text, tex = shown_table.to_markdown(), shown_table.to_latex()
+    assert shown(*cells)["lsh"] == "**0.5050 ± 0.0071**"
+    assert markdown_rows(text.partition("## Uncertainty")[0])["LSH"] == ["**0.5050 ± 0.0071**‡"]
+    assert r"LSH & \textbf{0.505}{\tiny$\pm$.007}$^{\ddagger}$ \\" in tex
+    assert "not shown to differ from ITQ (p" in text
+    assert "p against ITQ" in markdown_rows(text.partition("## Uncertainty")[2])["method"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (
+            {"iqt": "ITQ"},
+            r"^there is no 'iqt' in these tables\. Did you mean 'itq'\? Names: AP, agh, .*digits:pixels, itq",
+        ),
+        ({"NDCG": "N"}, "^there is no 'NDCG' in these tables"),
+        ({"itq": "lsh"}, "^'itq' and 'lsh' would both be shown as 'lsh'"),
+        ({"itq": "a  b"}, "^rename: the text for 'itq' must be words with single blanks, got 'a  b'"),
+        ({"itq": 5}, "^rename: the text for 'itq' must be in quotes, got 5"),
+    ],
+)
+def test_names_of_what_is_not_there_and_equal_names_are_refused(own, texts, words):
+    with pytest.raises(HashbenchError, match=words):
+        named(own, texts)
+
+
+def test_a_grid_serves_several_tables_and_names_only_what_has_results(own, tmp_path):
+    grid = tmp_path / "grid.toml"
+    grid.write_text('bits = 16\n[rename]\nitq = "ITQ"\n"agh n_anchors=70" = "AGH"\nNDCG = "nDCG"\nlsh = "LSH"')
+    rows = markdown_rows(named(own, {"lsh": "Random"}, grid, methods=["itq", "lsh"]).to_markdown())
+    assert {"ITQ n_iter=7", "Random"} <= {*rows}
+    grid.write_text('[rename]\n"agh n_anchor=70" = "AGH"')
+    with pytest.raises(
+        HashbenchError, match=r"no 'agh n_anchor=70' in the results, .*grid.toml renames it\. Did you mean"
+    ):
+        named(own, file=grid)
+
+
+def test_command_prints_names_and_digits_in_all_files_but_those_of_ranges(own, hashbench, tmp_path_factory):
+    output = tmp_path_factory.mktemp("output")
+    command = ["tables", "--results", own, "--dataset", "digits", "--rename", "itq", "ITQ (ours)", "--digits", 2]
+    done = hashbench(*command)
+    assert "| ITQ (ours) " in done.stdout
+    assert "Only printed" in done.stderr
+    assert not (own / "tables").exists()
+    assert hashbench(*command, "--output", output).stdout == done.stdout
+    assert "ITQ (ours) & \\textbf{0.60} " in (output / "selection.tex").read_text()
+    assert [row["16"] for row in parsed((output / "selection.csv").read_text())] == ["0.50", "0.60", "0.10"]
+    ranges = parsed((output / "selection-tie-range.csv").read_text())
+    assert [row["value"] for row in ranges] == ["0.500000", "0.600000", "0.100000"]

@@ -68,7 +68,7 @@ def test_each_kind_of_uncertainty_has_a_column(hashbench, data, scored, shown, t
     assert interval == f"{low:.4f} to {high:.4f}"
     against = [one_sided([scores["lsh"], scores[other]], 0, 1) for other in ("itq", "pca-rr")]
     assert float(p_value) == pytest.approx(2 * min(against), abs=1e-4)
-    assert "Tests and intervals: over queries and seeds." in text
+    assert "Tests: over queries and seeds." in text
     assert not (scored / "tables").exists()
 
 
@@ -105,7 +105,7 @@ def test_without_the_scores_of_queries_seeds_are_compared_and_the_note_says_so(s
     assert float(p_value) == pytest.approx(2 * min(p), abs=1e-4)
     ends = stats.ttest_1samp(values["lsh"], 0).confidence_interval()
     assert interval == f"{ends.low:.4f} to {ends.high:.4f}"
-    assert "Tests and intervals: over seeds, on these queries." in text
+    assert "Tests: over seeds, on these queries." in text
 
 
 def test_lines_without_scores_of_queries_are_compared_over_seeds_the_others_over_both(scored, shown, data):

@@ -20,6 +20,7 @@ from hashbench.reports.aggregate import (
 from hashbench.reports.formatting import p_text
 from hashbench.reports.marks import OTHERS, bases_in_words, explain, notes_of, queries_in_words, seeds_in_words
 from hashbench.reports.row_origins import N_TRIALS, TRIED_ON, has_tried_settings
+from hashbench.reports.tables.names import DisplayNames
 from hashbench.reports.tables.published import (
     Pair,
     Published,
@@ -50,7 +51,7 @@ _ORACLE = (
 
 
 def make_blocks(
-    cells: pd.DataFrame, layout: TableLayout, published: Sequence[Published], style: Style
+    cells: pd.DataFrame, layout: TableLayout, published: Sequence[Published], style: Style, names: DisplayNames
 ) -> list[TableBlock]:
     """Lay out the cells of a table beside the papers' numbers.
 
@@ -62,31 +63,35 @@ def make_blocks(
         dataset, features, fingerprint, *metrics = keys
         metrics = metrics or list(layout.metrics)
         paper = _papers(published, layout, block, metrics)
-        columns, spans = _columns(layout, metrics, [*block["n_bits"], *(value.n_bits for value in paper)], bool(paper))
-        block, common = _without_common_settings(block)
-        groups = _groups(block, columns, paper, style)
+        lengths = sorted({*block["n_bits"], *(value.n_bits for value in paper)})
+        columns = [(metric, length) for length in lengths for metric in metrics]
+        spans = _spans(layout, [*map(names.metric, metrics)], lengths, bool(paper))
+        block, common = _without_common_settings(block, names)
+        groups = _groups(block, columns, paper, style, names)
         protocol = split_name(dataset)[1]
         notes = [f"Unseen classes: {protocol.in_words}."] if protocol else []
         notes += [f"Means over {queries_in_words(block)} and {seeds_in_words(block['n_seeds'])}.", *common]
         notes += notes_of(block)
-        place = f"{dataset} ({features})"
+        data = ""
         if others := sorted(fingerprints[dataset, features] - {fingerprint}):
-            place += f", data {fingerprint}"
+            data = f", data {fingerprint}"
             notes.append(f"Not comparable with the block of the same name, whose data are {', '.join(others)}.")
         pairs = [pair for _, value_pairs in make_pairs(block, paper) for pair in value_pairs]
         paragraphs = _notes_on_papers(layout, paper, pairs)
         best = "of each method" if layout.is_ablation else "of a column; sanity baselines do not count"
         key = _key(block, groups, best=best) | _effort(block)
-        names = " and ".join(metrics)
-        caption = f"{names} on {place}. {layout.remark}".rstrip()
-        blocks.append(TableBlock(f"{place}: {names}", caption, spans, groups, notes, paragraphs, fingerprint, key))
+        slug = f"{dataset} ({features}){data}: {' and '.join(metrics)}"
+        place, metric = names.place(dataset, features) + data, " and ".join(map(names.metric, metrics))
+        caption = names.caption(f"{metric} on {place}. {layout.remark}".rstrip(), metric, place)
+        title = f"{place}: {metric}"
+        blocks.append(TableBlock(title, caption, spans, groups, notes, paragraphs, fingerprint, key, slug=slug))
     return blocks
 
 
-def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
+def make_uncertainty_blocks(cells: pd.DataFrame, style: Style, names: DisplayNames) -> list[TableBlock]:
     """Lay out the uncertainty of cells: a column per kind, and one for p."""
     kinds = ("sd over seeds", "95 % interval", "tie_sd", "worst case of ties")
-    against = cells["against"].iloc[0]
+    against = _against(cells, names)
     spans = [Span(name) for name in ("value", *kinds, f"p against {against}")]
     meaning = "that no other method is better" if against == OTHERS else f"that it does not differ from {against}"
 
@@ -103,6 +108,7 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
 
     blocks = []
     for keys, block in grouped(cells, [*BLOCK, "metric"]):
+        block = _renamed(block, names)
         groups = [
             (f"{n_bits} bits", [*map(line, column.itertuples(index=False))])
             for n_bits, column in block.groupby("n_bits")
@@ -112,16 +118,17 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBloc
             "typically lies from the value. Worst case: every query's ties broken in the worst or best way. p: "
             f"{meaning}, corrected for the number of tests."
         ]
-        title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
+        title = f"Uncertainty of {names.place(*keys[:2])}: {names.metric(keys[3])}"
         blocks.append(TableBlock(title, title, spans, groups, notes, data=keys[2], is_detail=True))
     return blocks
 
 
-def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
+def make_fold_blocks(cells: pd.DataFrame, style: Style, names: DisplayNames) -> list[TableBlock]:
     """Lay out cells over folds, one block per dataset, features, number of unseen classes and code length."""
-    blocks, place = [], [*PLACE, "metric", "n_bits"]
-    for keys, block in grouped(cells.sort_values(place, kind="stable"), place):
+    blocks, columns = [], [*PLACE, "metric", "n_bits"]
+    for keys, block in grouped(cells.sort_values(columns, kind="stable"), columns):
         base, features, n_unseen, metric, n_bits = keys
+        block = _renamed(block, names)
         by_group: dict[str, list[Line]] = {name: [] for name in (*GROUPS, "")}
         for (group, label), line_cells in records_by(block, ["group", "label"]).items():
             by_scope = {cell.scope: cell for cell in line_cells}
@@ -138,11 +145,14 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
             *notes_of(block),
         ]
         paragraphs = [f"{_COMPARISON} {_ORACLE}" if "oracle-label" in set(block["method"]) else _COMPARISON]
+        slug = f"{base} ({features}), {classes}: {metric}, {n_bits} bits"
+        place, metric = names.place(base, features), names.metric(metric)
         spans = [Span(scope, (metric, "range")) for scope in _SCOPES]
-        title = f"{base} ({features}), {classes}: {metric}, {n_bits} bits"
-        caption = f"{metric} of {classes} of {base} ({features}), {n_bits} bits."
+        title = f"{place}, {classes}: {metric}, {n_bits} bits"
+        caption = f"{metric} of {classes} of {place}, {n_bits} bits."
+        caption = names.caption(caption, metric, f"{place}, {classes}, {n_bits} bits")
         key = _key(block, groups, _OVER_FOLDS)
-        blocks.append(TableBlock(title, caption, spans, groups, notes, paragraphs, key=key))
+        blocks.append(TableBlock(title, caption, spans, groups, notes, paragraphs, key=key, slug=slug))
     return blocks
 
 
@@ -175,25 +185,33 @@ def compared(
     return [*compared_values, *((value, []) for place, value in without_cells.items() if place not in run)]
 
 
-def _columns(
-    layout: TableLayout, metrics: Sequence[str], n_bits: Iterable[int], has_paper: bool
-) -> tuple[list[Column], list[Span]]:
-    lengths = sorted(set(n_bits))
+def _spans(layout: TableLayout, metrics: Sequence[str], lengths: Iterable[int], has_paper: bool) -> list[Span]:
     headings = list(metrics) if layout.is_beside else ["ours" if has_paper else ""]
     if has_paper:
         headings = [name for heading in headings for name in (heading, "paper")]
-    columns = [(metric, length) for length in lengths for metric in metrics]
-    return columns, [Span(f"{length} bits", headings) for length in lengths]
+    return [Span(f"{length} bits", headings) for length in lengths]
 
 
-def _without_common_settings(block: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Move the settings that all lines of a block have in common from their labels to a note."""
+def _without_common_settings(block: pd.DataFrame, names: DisplayNames) -> tuple[pd.DataFrame, list[str]]:
+    """Move the settings that all lines of a block have in common from their labels to a note; rename the lines."""
     settings = [setting_text(key, value) for key, value in common_settings(block).items()]
     labels = block["label"]
     for setting in settings:
         labels = labels.map(lambda label, name=setting: f"{label} ".replace(f" {name} ", " ").rstrip())
     notes = [f"All rows with these parameters use {', '.join(settings)}."] if settings else []
-    return block.assign(label=labels), notes
+    is_default = labels.str.endswith(DEFAULTS)
+    return _renamed(block, names, labels).assign(is_default=is_default), notes
+
+
+def _renamed(cells: pd.DataFrame, names: DisplayNames, labels: "pd.Series[str] | None" = None) -> pd.DataFrame:
+    """Return cells with the labels to show for some, by default their own."""
+    cells = cells.assign(label=names.lines(cells["label"] if labels is None else labels, cells["label"]))
+    return cells.assign(against=_against(cells, names)) if "against" in cells else cells
+
+
+def _against(cells: pd.DataFrame, names: DisplayNames) -> str:
+    against = str(cells["against"].iloc[0])
+    return against if against == OTHERS else names.line(against)
 
 
 def _effort(block: pd.DataFrame) -> dict[str, str]:
@@ -202,7 +220,7 @@ def _effort(block: pd.DataFrame) -> dict[str, str]:
         return {}
     trials, key = block.groupby(list(LINE))["trials"].transform("max").astype(int), {}
     if (trials > 0).any():
-        lines = block["label"][~block["label"].str.endswith(DEFAULTS)]
+        lines = block["label"][~block["is_default"]]
         methods = {number: sorted(lines[trials == number].unique()) for number in sorted({*trials} - {0})}
         tuned = "; ".join(f"{number} of {', '.join(labels)}" for number, labels in methods.items() if labels)
         key["Tuned"] = f"settings chosen on held-out training items of this dataset, among {tuned}."
@@ -215,7 +233,9 @@ def _effort(block: pd.DataFrame) -> dict[str, str]:
     return key
 
 
-def _groups(block: pd.DataFrame, columns: Sequence[Column], paper: Sequence[Published], style: Style) -> Groups:
+def _groups(
+    block: pd.DataFrame, columns: Sequence[Column], paper: Sequence[Published], style: Style, names: DisplayNames
+) -> Groups:
     groups: dict[str, list[Line]] = {name: [] for name in (*GROUPS, "")}
     papers: dict[tuple[str, str, str], list[Published]] = {}  # by line
     for value in paper:
@@ -234,7 +254,7 @@ def _groups(block: pd.DataFrame, columns: Sequence[Column], paper: Sequence[Publ
         groups[group].append(Line(label, row(entries, [value for key in alike for value in papers[key]])))
     for key, values in papers.items():
         if key not in run:
-            groups[key[0]].append(Line(min((value.method for value in values), key=len), row({}, values)))
+            groups[key[0]].append(Line(names.line(min((value.method for value in values), key=len)), row({}, values)))
     return _named(groups)
 
 
@@ -244,9 +264,7 @@ def _named(groups: Mapping[str, Sequence[Line]]) -> Groups:
 
 def _entry(cell: Any, style: Style) -> Entry:
     spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)
-    has_interval = style.has_spread and hasattr(cell, "from_") and not pd.isna(cell.from_)
-    interval = (style.number(cell.from_), style.number(cell.to)) if has_interval else ()
-    return Entry(style.number(cell.value), spread, interval, bool(cell.is_best), cell.marks)
+    return Entry(style.number(cell.value), spread, bool(cell.is_best), cell.marks)
 
 
 def _key(
@@ -255,8 +273,6 @@ def _key(
     """Explain each sign that a block has."""
     entries = [entry for _, lines in groups for line in lines for entry in line.entries]
     key = {}
-    if any(entry.interval for entry in entries):
-        key["[]"] = "95 % interval."
     if any(entry.spread for entry in entries):
         key["±"] = f"standard deviation over {over}."
     if any(entry.is_best for entry in entries):

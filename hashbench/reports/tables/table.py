@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -17,6 +17,7 @@ from hashbench.reports.formatting import sheet_text
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection
 from hashbench.reports.tables.blocks import compared, make_blocks, make_fold_blocks, make_uncertainty_blocks
+from hashbench.reports.tables.names import DisplayNames
 from hashbench.reports.tables.published import LAYOUTS, Published, TableLayout, is_own, published_values
 from hashbench.reports.tables.text import Style, TableBlock, latex, markdown
 from hashbench.reports.view import View, make_view, records_by, view_of
@@ -37,6 +38,8 @@ class ResultTable:
     layout: TableLayout
     view: View
     published: Sequence[Published] = ()  # values of its own paper, and of others for what it shows
+    names: DisplayNames = field(default_factory=DisplayNames)
+    digits: int | None = None  # decimal places, by default 4 in Markdown, 3 in LaTeX and 6 in CSV
 
     @property
     def cells(self) -> pd.DataFrame:
@@ -57,12 +60,13 @@ class ResultTable:
         """The names that `tested` can test against: methods and labels of lines."""
         return {*self.cells["method"], *self.cells["label"]}
 
-    def to_markdown(self, digits: int = 4, *, has_spread: bool = True) -> str:
+    def to_markdown(self, digits: int | None = None, *, has_spread: bool = True) -> str:
         """Write a Markdown table per block; with `tested`, also one of its uncertainty.
 
-        ``digits`` are decimal places; with ``has_spread`` the spread over seeds stands beside each value.
+        ``digits`` are decimal places, by default the table's, or 4; with ``has_spread`` the spread over seeds stands
+        beside each value.
         """
-        return markdown(self._title, self._blocks(Style(digits, has_spread)))
+        return markdown(self._title, self._blocks(Style(digits or self.digits or 4, has_spread)))
 
     def __repr__(self) -> str:
         return f"<ResultTable {self.name} of {len(self.cells)} cells>"
@@ -73,16 +77,17 @@ class ResultTable:
     def _repr_markdown_(self) -> str:
         return self.to_markdown()
 
-    def to_latex(self, digits: int = 3, *, has_spread: bool = True) -> str:
+    def to_latex(self, digits: int | None = None, *, has_spread: bool = True) -> str:
         """Write a ``table`` or, where wider, ``table*`` environment per block, for booktabs and graphicx.
 
-        With `tested`, the intervals stand beside the values.
+        ``digits`` are decimal places, by default the table's, or 3.
         """
-        return latex(self.name, self._title, self._blocks(Style(digits, has_spread)))
+        return latex(self.name, self._title, self._blocks(Style(digits or self.digits or 3, has_spread)))
 
     @property
     def _title(self) -> str:
-        return f"{self.layout.heading}. {self.layout.title}"
+        metrics = ", ".join(map(self.names.metric, self.layout.metrics))
+        return f"{self.layout.heading}. {self.layout.title or metrics}"
 
     @cached_property
     def _blocks(self) -> Callable[[Style], list[TableBlock]]:
@@ -90,20 +95,25 @@ class ResultTable:
 
     def _lay_out(self, style: Style) -> list[TableBlock]:
         if self.layout.is_over_folds:
-            return make_fold_blocks(self.cells, style)
-        blocks = make_blocks(self.cells, self.layout, self.published, style)
-        return blocks + (make_uncertainty_blocks(self.cells, style) if "p_value" in self.cells else [])
+            return make_fold_blocks(self.cells, style, self.names)
+        blocks = make_blocks(self.cells, self.layout, self.published, style, self.names)
+        return blocks + (make_uncertainty_blocks(self.cells, style, self.names) if "p_value" in self.cells else [])
 
-    def to_csv(self) -> str:
-        """Write CSV with one line per block and method, and per code length a column and one for its spread."""
+    def to_csv(self, digits: int | None = None) -> str:
+        """Write CSV with one line per block and method, and per code length a column and one for its spread.
+
+        ``digits`` are decimal places, by default the table's, or 6. Methods, datasets and metrics have the names that
+        results hold.
+        """
+        digits = digits or self.digits or 6
         lengths = sorted(set(self.cells["n_bits"]))
         key = ["dataset", "features", "metric", "group", "method", "params"]
         header = [*key, *lengths, *(f"spread_{n}" for n in lengths), *_CONTENT]
         rows = []
         for line in records_by(self.cells, [*key, *_CONTENT]).values():
             by_length = {cell.n_bits: cell for cell in line}
-            values = [_six(by_length[n].value) if n in by_length else "" for n in lengths]
-            spreads = [_six(by_length[n].spread) if n in by_length else "" for n in lengths]
+            values = [_text(by_length[n].value, digits) if n in by_length else "" for n in lengths]
+            spreads = [_text(by_length[n].spread, digits) if n in by_length else "" for n in lengths]
             rows.append([*attrgetter(*key)(line[0]), *values, *spreads, *attrgetter(*_CONTENT)(line[0])])
         return sheet_text(header, rows)
 
@@ -120,7 +130,7 @@ class ResultTable:
             numbers |= {"confidence_low": "from_", "confidence_high": "to", "p_adjusted": "p_value"}
         shown = self.cells.rename(columns={name: heading for heading, name in numbers.items()})
         shown = shown[[*key, *numbers, *_CONTENT]].astype(dict.fromkeys(numbers, object))
-        shown[list(numbers)] = shown[list(numbers)].map(_six)
+        shown[list(numbers)] = shown[list(numbers)].map(_text)
         return sheet_text(shown, shown.to_numpy())
 
     def to_published_csv(self) -> str:
@@ -136,7 +146,7 @@ class ResultTable:
         for value, pairs in compared(self.cells, self.layout, self.published):
             for pair in pairs:
                 cell = pair.cell
-                numbers = [_six(cell.value), _six(cell.spread), _six(cell.value - float(value.value))]
+                numbers = [_text(cell.value), _text(cell.spread), _text(cell.value - float(value.value))]
                 comparison = [*numbers, pair.in_words, "; ".join(text for _, text in pair.differs)]
                 rows.append([*value[:9], *attrgetter(*key)(cell), *comparison, *attrgetter(*_CONTENT)(cell)])
             if not pairs:
@@ -178,15 +188,19 @@ def make_selection(results: pd.DataFrame, selection: Selection, name: str = OWN_
     if view.cells.empty:
         raise selection.nothing_left(results, " or ".join(selection.metrics))
     heading = "Selection" if name == OWN_TABLE else name
-    return ResultTable(name, TableLayout(heading, ", ".join(selection.metrics), tuple(selection.metrics)), view)
+    return ResultTable(name, TableLayout(heading, "", tuple(selection.metrics)), view)
 
 
 def make_tables(
-    results_folder: Path, names: Sequence[str] = (), selection: Selection | None = None, name: str = OWN_TABLE
+    results_folder: Path,
+    names: Sequence[str] = (),
+    selection: Selection | None = None,
+    name: str = OWN_TABLE,
+    shown: DisplayNames | None = None,
 ) -> dict[str, ResultTable]:
     """Lay out the results of a folder: the tables named, else that of the chosen rows, else all that have results.
 
-    ``name`` is that of a table of chosen rows.
+    ``name`` is that of a table of chosen rows; what is not in the tables cannot be ``shown`` by another name.
     """
     results, selection = read_results_with_origins(results_folder), (selection or Selection()).read()
     if name != OWN_TABLE and (names or not selection.is_of_rows):
@@ -195,12 +209,19 @@ def make_tables(
             "leave out the names of other tables."
         )
     if names:
-        return {name: make_table(results, name, selection) for name in names}
-    if selection.is_of_rows:
-        return {name: make_selection(results, selection, name)}
-    tables = {name: _table(results, name, selection) for name in LAYOUTS}
-    filled = {name: table for name, table in tables.items() if not table.cells.empty}
-    return filled or {"table1": make_table(results, "table1", selection)}  # which raises
+        tables = {name: make_table(results, name, selection) for name in names}
+    elif selection.is_of_rows:
+        tables = {name: make_selection(results, selection, name)}
+    else:
+        tables = {name: _table(results, name, selection) for name in LAYOUTS}
+        tables = {name: table for name, table in tables.items() if not table.cells.empty}
+        tables = tables or {"table1": make_table(results, "table1", selection)}  # which raises
+    if shown:
+        tables = {name: replace(table, names=shown) for name, table in tables.items()}
+        for table in tables.values():
+            table.to_markdown()
+        shown.check(results)
+    return tables
 
 
 def write_tables(
@@ -208,13 +229,13 @@ def write_tables(
 ) -> None:
     """Write tables, by name, as Markdown, CSV and LaTeX, with their tie ranges and the published values.
 
-    ``digits`` are decimal places in Markdown (by default 4) and LaTeX (3), which show the spread with ``has_spread``.
+    ``digits`` are decimal places in Markdown (by default 4), LaTeX (3) and ``NAME.csv`` (6); tie ranges and published
+    values always have 6. Markdown and LaTeX show the spread with ``has_spread``.
     """
-    options = {} if digits is None else {"digits": digits}
     for name, table in tables.items():
-        write_text(folder / f"{name}.csv", table.to_csv())
-        write_text(folder / f"{name}.md", table.to_markdown(**options, has_spread=has_spread))
-        write_text(folder / f"{name}.tex", table.to_latex(**options, has_spread=has_spread))
+        write_text(folder / f"{name}.csv", table.to_csv(digits))
+        write_text(folder / f"{name}.md", table.to_markdown(digits, has_spread=has_spread))
+        write_text(folder / f"{name}.tex", table.to_latex(digits, has_spread=has_spread))
         write_text(folder / f"{name}-tie-range.csv", table.to_tie_range_csv())
         if table.layout.source:
             write_text(folder / f"{name}-published.csv", table.to_published_csv())
@@ -322,5 +343,5 @@ def _no_results(
     )
 
 
-def _six(value: float) -> str:
-    return "" if value != value else f"{value:.6f}"
+def _text(value: float, digits: int = 6) -> str:
+    return "" if value != value else f"{value:.{digits}f}"

@@ -27,11 +27,10 @@ class Style(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One cell: its text, spread over seeds and interval, whether it is bold, and its marks."""
+    """One cell: its text and spread over seeds, whether it is bold, and its marks."""
 
     text: str
     spread: str = ""
-    interval: tuple[str, str] | tuple[()] = ()
     is_best: bool = False
     marks: str = ""
 
@@ -71,14 +70,16 @@ class TableBlock:
     data: str = ""  # the dataset's fingerprint
     key: Mapping[str, str] = field(default_factory=dict)
     is_detail: bool = False  # only Markdown shows it
+    slug: str = ""  # what LaTeX's label is made of; the title may have the user's names
 
 
 def markdown(title: str, blocks: Sequence[TableBlock]) -> str:
     """Write a table for people: a heading, per block a Markdown table and its notes, and the key."""
-    lines = [f"# {title}", ""]
+    lines = [f"# {markdown_text(title)}", ""]
     key = dict.fromkeys((sign, text) for block in blocks for sign, text in block.key.items())
     for block in blocks:
-        header = ["method", *(_heading(span.heading, column) for span in block.spans for column in span.columns)]
+        headings = [_heading(span.heading, column) for span in block.spans for column in span.columns]
+        header = ["method", *map(markdown_text, headings)]
         rows = []
         for group, body in block.groups:
             rows.append([f"*{group}*", *[""] * (len(header) - 1)])
@@ -119,6 +120,7 @@ _LATEX = str.maketrans(
         "§": r"$^{\S}$",
         "<": r"$<$",
         ">": r"$>$",
+        "|": r"$|$",
         "\\": r"\textbackslash{}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
@@ -138,10 +140,10 @@ def latex(name: str, title: str, blocks: Sequence[TableBlock]) -> str:
 def _environment(name: str, block: TableBlock) -> Iterator[str]:
     n_columns = sum(len(span.columns) for span in block.spans)
     environment = "table" if n_columns <= _FEW else "table*"
-    label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.title}".lower()))
+    label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.slug}".lower()))
     caption = re.sub(r"\(([^()]*) \(([^()]*)\)\)", r"(\1, \2)", block.caption)  # no parentheses within others
     entries = [entry for _, lines in block.groups for line in lines for entry in line.entries]
-    has_spread = any(entry.spread and not entry.interval for entry in entries)
+    has_spread = any(entry.spread for entry in entries)
     obvious = {"Bold", "Dash", *["±"] * (not has_spread)}
     key = [f"{sign}: {text}" for sign, text in block.key.items() if sign not in obvious]
     yield from [f"% data {block.data}"] * bool(block.data)
@@ -189,16 +191,8 @@ def _label(label: str) -> str:
 def _cell(entry: Entry) -> str:
     text = "--" if entry.text == "-" else _escaped(entry.text)
     text = rf"\textbf{{{text}}}" if entry.is_best else text
-    about = _beside(entry)
-    gap = r"\," if entry.interval else ""
-    return text + (rf"{{\tiny{gap}{_escaped(about)}}}" if about else "") + _escaped(entry.marks)
-
-
-def _beside(entry: Entry) -> str:
-    """Return what stands beside a value in small type: its interval, or else its spread, without leading zeros."""
-    if entry.interval:
-        return f"[{', '.join(end.removeprefix('0') for end in entry.interval)}]"
-    return f"±{entry.spread.removeprefix('0')}" if entry.spread else ""
+    spread = rf"{{\tiny{_escaped('±' + entry.spread.removeprefix('0'))}}}" if entry.spread else ""
+    return text + spread + _escaped(entry.marks)
 
 
 def _escaped(text: str) -> str:
