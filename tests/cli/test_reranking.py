@@ -27,7 +27,7 @@ def files(empty_folder):
 
 
 def command():
-    (arguments,) = [words for words in commands("docs/metrics.md") if "--vectors" in words]
+    (arguments,) = [words for words in commands("docs/metrics.md", run=False) if "--vectors" in words]
     return arguments
 
 

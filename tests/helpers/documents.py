@@ -17,8 +17,8 @@ def files(page):
     return dict(re.findall(pattern, (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE))
 
 
-def commands(page):
-    """Return the arguments of the hashbench commands in a page's shell blocks that are run."""
+def commands(page, *, run=True):
+    """Return the arguments of the hashbench commands in a page's shell blocks: those that are run, or the others."""
     pattern = r"^(<!-- not run: [^>]+ -->\n)?```sh\n(.*?)^```$"
     found = re.findall(pattern, (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
-    return [shlex.split(line)[1:] for not_run, block in found if not not_run for line in block.splitlines()]
+    return [shlex.split(line)[1:] for not_run, block in found if run != bool(not_run) for line in block.splitlines()]
