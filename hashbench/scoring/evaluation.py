@@ -236,8 +236,8 @@ class Evaluation(Mapping[str, Summary]):
         """Return the evaluation of all queries together, of parts that rank the same database by the same metrics.
 
         The deviation takes it that each random order is shared by all queries, as for one evaluation. Where parts do
-        not know which items move their scores, such as those of runs, deviations of all queries add up, and the lower
-        bound is 0.
+        not know which items move their scores, or know others, ``tie_sd`` takes queries as independent and may be too
+        small; ``tie_sd_bound`` holds. Nothing tells whether the databases are the same.
 
         Parameters
         ----------

@@ -87,7 +87,7 @@ class TieHistogram:
         distances : array of shape (n_queries, n_database), integer
             Hamming distances, 0 to ``n_bits``.
         levels : array of shape (n_queries, n_database)
-            Affinity levels.
+            Affinity levels; a query ignores items of level -1.
         n_bits : int
             Code length in bits.
         level_values : sequence of float, optional
@@ -98,19 +98,34 @@ class TieHistogram:
         TieHistogram
             One row a query.
 
+        Raises
+        ------
+        HashbenchError
+            If shapes differ, a distance is not a whole number from 0 to ``n_bits``, or a level is below -1.
+
         Examples
         --------
         >>> TieHistogram.from_pairs([[0, 0, 1]], [[1, 0, 0]], n_bits=1).counts.tolist()
         [[[1, 1], [1, 0]]]
         """
         distance, level = np.asarray(distances), np.asarray(levels)
-        values = np.union1d([0, 1], level if level_values is None else level_values)
+        if distance.ndim != 2 or distance.shape != level.shape:
+            raise HashbenchError(
+                f"distances have shape {distance.shape} and levels {level.shape}; both need (n_queries, n_database)."
+            )
+        if distance.dtype.kind not in "iu" or ((distance < 0) | (distance > n_bits)).any():
+            raise HashbenchError(f"distances are {distance.dtype}, expected whole numbers from 0 to {n_bits}.")
+        is_left = level != -1
+        values = np.union1d([0, 1], level[is_left] if level_values is None else level_values)
+        if values[0] < 0:
+            raise HashbenchError(f"levels hold {values[0]}, expected 0 or more, or -1 for items that a query ignores.")
         counts = np.zeros((len(distance), len(values), n_bits + 1), dtype=np.int64)
-        rows, index = np.arange(len(distance))[:, None], np.searchsorted(values[:-1], level)
-        is_unknown = values[index] != level
+        index = np.searchsorted(values[:-1], level)
+        is_unknown = is_left & (values[index] != level)
         if is_unknown.any():
             raise HashbenchError(f"levels hold {level[is_unknown][0]}, which is none of level_values. Add it there.")
-        np.add.at(counts, (rows, index, distance), 1)
+        rows = np.broadcast_to(np.arange(len(distance))[:, None], distance.shape)
+        np.add.at(counts, (rows[is_left], index[is_left], distance[is_left]), 1)
         return cls(counts, values)
 
     def __add__(self, other: "TieHistogram") -> "TieHistogram":

@@ -13,6 +13,7 @@ from hashbench._typing import AnyArray, IntArray, Progress, Rows, Undefined, sil
 from hashbench._validation import are_real
 from hashbench.affinity import Affinity
 from hashbench.bits import to_words
+from hashbench.errors import HashbenchError
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.equal_rows import number_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
@@ -201,12 +202,14 @@ def evaluate_histogram(
     Returns
     -------
     Evaluation
-        Deviations of all queries add up, since it is not known which items move their scores.
+        It is not known which items move several queries at once, so ``tie_sd`` takes the queries as independent and
+        may be too small; ``tie_sd_bound`` holds.
 
     Raises
     ------
     HashbenchError
-        If a metric needs more than a histogram has.
+        If counts are not whole numbers of shape (n_queries, n_levels, n_groups) from 0 on, levels do not ascend from 0,
+        or a metric needs more than a histogram has.
 
     Examples
     --------
@@ -215,4 +218,12 @@ def evaluate_histogram(
     >>> evaluate_histogram(TieHistogram(np.array([[[1, 1], [1, 0]]])), ["AP"])
     <Evaluation of 1 query; AP: 0.7500 (0.5000 to 1.0000; tie_sd 0.2500)>
     """
+    counts, levels = np.asarray(histogram.counts), np.asarray(histogram.levels)
+    if counts.ndim != 3 or 0 in counts.shape or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise HashbenchError(
+            f"counts are {counts.dtype} of shape {counts.shape}, expected whole numbers from 0 on, of shape "
+            "(n_queries, n_levels, n_groups)."
+        )
+    if levels.shape != counts.shape[1:2] or levels[0] != 0 or (np.diff(levels) <= 0).any():
+        raise HashbenchError(f"levels are {levels.tolist()}, expected {counts.shape[1]} that ascend from 0.")
     return score(CountedRanking(histogram), checked_metrics(metrics, undefined), undefined)

@@ -236,7 +236,13 @@ def read_model(path: str | Path) -> Model:
     made, writer, parameters, state, arrays = artifact.read(path, "model", _parts_of)
     cls = get_method(made.method)
     code = made.method_version, made.codes_version, made.plugin
-    if code != (cls.version, CODES_VERSION, method_digests(made.method, cls)):
+    here = cls.version, CODES_VERSION, method_digests(made.method, cls)
+    if code[:2] == here[:2] and code != here:
+        raise HashbenchError(
+            f"{path} was fitted by other code of the plug-in {made.method}, which may give other codes. Fit it again "
+            "with --keep-model, or restore that code."
+        )
+    if code != here:
         raise HashbenchError(
             f"{path} was fitted by version {made.method_version} of {made.method} (hashbench {writer}). The method "
             f"here is version {cls.version} or has other code, which may give other codes. Fit it again with "

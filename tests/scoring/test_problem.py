@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import hashbench
-from hashbench import _parallel, evaluate, evaluate_ranking
+from hashbench import TieHistogram, _parallel, evaluate, evaluate_ranking
 from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import as_packed_pair, pack
 from hashbench.errors import HashbenchError
@@ -280,3 +280,35 @@ def test_parts_of_the_queries_joined_are_those_of_all_with_one_order_for_all():
         hashbench.Evaluation.concat([])
     with pytest.raises(ValueError, match="read-only"):
         whole.scores["AP"].mean[0] = 1
+
+
+def test_a_histogram_that_is_counted_by_hand_scores_as_its_pairs_do():
+    rng = np.random.default_rng(8)
+    distances, levels = rng.integers(0, 5, (6, 30)), rng.integers(-1, 3, (6, 30))
+    halves = [TieHistogram.from_pairs(distances[:, part], levels[:, part], 4) for part in (slice(12), slice(12, 30))]
+    found = hashbench.evaluate_histogram(halves[0] + halves[1], ["AP", "NDCG"])
+    expected = hashbench.evaluate_ranking(relevance=levels, scores=-distances, metrics=["AP", "NDCG"])
+    for name in ("AP", "NDCG"):
+        assert found[name][:3] == pytest.approx(expected[name][:3])
+        assert found[name].tie_sd_bound >= expected[name].tie_sd
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: TieHistogram.from_pairs([[0, -1]], [[0, 1]], 1),
+            "distances are int64, expected whole numbers",
+        ),
+        (lambda: TieHistogram.from_pairs([[0, 9]], [[0, 1]], 4), "whole numbers from 0 to 4"),
+        (lambda: TieHistogram.from_pairs([[0, 1, 1]], [[0, 1]], 4), r"shape \(1, 3\) and levels \(1, 2\)"),
+        (lambda: TieHistogram.from_pairs([[0, 1]], [[0, -2]], 4), "levels hold -2, expected 0 or more, or -1"),
+        (lambda: TieHistogram(np.ones((2, 2, 3))), "counts are float64 of shape"),
+        (lambda: TieHistogram(np.ones((2, 3), int)), r"of shape \(2, 3\), expected whole numbers"),
+        (lambda: TieHistogram(-np.ones((1, 2, 3), int)), "from 0 on"),
+        (lambda: TieHistogram(np.ones((1, 3, 3), int)), "levels are .0, 1., expected 3 that ascend from 0"),
+    ],
+)
+def test_counts_that_are_none_are_refused(make, words):
+    with pytest.raises(HashbenchError, match=words):
+        hashbench.evaluate_histogram(make())
