@@ -171,8 +171,13 @@ def prepare(
     from hashbench.adapter import Options, OwnData
     from hashbench.pipeline import preparation
 
-    if unknown := own.keys() - {field.name for field in fields(OwnData)}:
-        raise unknown_name("option of your own dataset", min(unknown), [field.name for field in fields(OwnData)])
+    kinds = {field.name: field.type for field in fields(OwnData) if field.name not in ("name", "items")}
+    if unknown := own.keys() - kinds.keys():
+        raise unknown_name("option of your own dataset", min(unknown), kinds)
+    for name, value in own.items():
+        kind = bool if "bool" in str(kinds[name]) else Integral if "int" in str(kinds[name]) else str | Path | tuple
+        if value is not None and not isinstance(value, kind):
+            raise HashbenchError(f"{name} is {value!r}, expected {kinds[name]}.")
     raw = None if source is None else _as_path(source, "source")
     if items is not None:
         given: dict[str, Any] = {name: str(value) if isinstance(value, Path) else value for name, value in own.items()}

@@ -202,6 +202,11 @@ def modules_of(cls: type) -> tuple[str, ...]:
     return tuple(home for home in homes if home.partition(".")[0] not in _LIBRARIES)
 
 
+def entry_modules(kind: str, name: str) -> list[str]:
+    """List the module that a plug-in is named in, which may make its class elsewhere; none of built-in ones."""
+    return [point.module for point in _entry_points(f"hashbench.{kind}s").get(name, [])[:1]]
+
+
 def installed_with(kind: str, name: str) -> list[str]:
     """List the top-level modules and packages of the distribution that a plug-in comes with."""
     points = _entry_points(f"hashbench.{kind}s").get(name, [])

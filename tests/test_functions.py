@@ -62,7 +62,11 @@ def test_what_the_commands_prepare_encode_and_export_is_the_same_from_python(has
     for call, words in (
         (lambda: package.prepare("mine", items=tmp_path / "mine.npz", label="x"), "Did you mean 'labels'"),
         (lambda: package.prepare("digits", labels="y.npy"), "labels is of your own items; give these as items="),
+        (lambda: package.prepare("mine", items="x.npy", name="other"), "unknown option of your own dataset 'name'"),
+        (lambda: package.prepare("mine", items="x.npy", neighbours="10"), "neighbours is '10', expected int"),
         (lambda: package.prepare("nosuch"), "nosuch"),
+        (lambda: package.export(first, "npy", tmp_path / "x.npy", role="databse"), "role"),
+        (lambda: package.export(first.with_suffix(".model.h5"), "npz", tmp_path / "x.npz", precision="int8"), "int8"),
         (lambda: package.encode("pcah", 100), "pcah"),
     ):
         with pytest.raises(HashbenchError, match=words):

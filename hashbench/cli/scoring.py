@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
     from hashbench.pipeline.own_codes import OwnCodes, Saving
 
-_OF_CODES = ("--query-codes", "--database-codes", "--bits", "--bit-order", "--encoding", "--distance", "--vectors")
+_OF_CODES = (
+    "--query-codes",
+    "--database-codes",
+    "--bits",
+    "--bit-order",
+    "--encoding",
+    "--distance",
+    "--vectors",
+    "--true-distance",
+)
 _IGNORING = ("exclude_self", "exclude_same_id", "groups", "junk_label")  # options that leave items out of rankings
 
 

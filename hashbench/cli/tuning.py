@@ -78,8 +78,9 @@ def tune(metrics: tuple[str, ...], n_trials: int, n_jobs: int, resume: bool, out
         echo(edges)
     if untuned := tuning.about_untuned(choices):
         click.echo(untuned, err=True)
-    command = f"hashbench run --grid {output / tuning.GRID}"
-    click.echo(f"Rows of finished trials are in {output}. Run the chosen settings: {command}", err=True)
+    advice = f"Run the chosen settings: hashbench run --grid {output / tuning.GRID}"
+    is_chosen = any(tuning.variant_of(choice) is not None for choice in choices)
+    click.echo(f"Rows of finished trials are in {output}.{f' {advice}' * is_chosen}", err=True)
     if left_out := tuning.about_left_out(choices):
         raise HashbenchError(left_out)
 

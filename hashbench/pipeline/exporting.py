@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from hashbench._choices import CODES_TARGETS, MODEL_TARGETS
+from hashbench._choices import CODES_TARGETS, MODEL_TARGETS, PRECISIONS
 from hashbench._typing import AnyArray, BoolArray, ByteArray, Progress, silent
-from hashbench._validation import class_labels, real_rows
+from hashbench._validation import check_choice, class_labels, real_rows
 from hashbench.adapter import Options
 from hashbench.bits import n_bytes, pack, unpack
 from hashbench.errors import HashbenchError, needing
@@ -66,6 +66,8 @@ def export(
     targets, what = (CODES_TARGETS, "codes") if is_codes else (MODEL_TARGETS, "a model")
     if target not in targets:
         raise HashbenchError(f"{path} holds {what}, got --to {target}. Expected one of {', '.join(targets)}.")
+    check_choice(role, (None, "database", "query"), "role")
+    check_choice(precision, (None, *PRECISIONS), "precision")
     unused = {"--precision": precision, "--from": items} if is_codes else {"--role": role}
     if target == "faiss":
         unused["--precision"] = precision

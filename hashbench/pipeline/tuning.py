@@ -477,6 +477,8 @@ def conclude(search: Search, folder: Path) -> list[Choice]:
     if all(choice.params is None for choice in choices):
         earlier = f" {folder / GRID} of an earlier command was left as it was." * (folder / GRID).exists()
         raise HashbenchError(f"no settings finished all their trials: {choices[0].failure}{earlier}")
+    if all(variant_of(choice) is None for choice in choices):
+        return choices  # nothing to run
     write_text(folder / GRID, grid_text(search.study, choices, search.metric_names))
     return choices
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from hashbench._typing import AnyArray, FloatArray, IntArray
+from hashbench._validation import read_only
 from hashbench.errors import HashbenchError, counted, needing
 from hashbench.scoring.metrics import Scores, get_metric
 
@@ -202,10 +203,8 @@ class Evaluation(Mapping[str, Summary]):
     of_run: bool = False
 
     def __post_init__(self) -> None:
-        for parts in self.scores.values():
-            for part in parts:
-                part.setflags(write=False)
-        object.__setattr__(self, "scores", ByMetric(self.scores, of_run=self.of_run))
+        frozen = {name: Scores(*(read_only(part) for part in parts)) for name, parts in self.scores.items()}
+        object.__setattr__(self, "scores", ByMetric(frozen, of_run=self.of_run))
         object.__setattr__(self, "random_orders", ByMetric(self.random_orders, of_run=self.of_run))
 
     def __repr__(self) -> str:
@@ -237,7 +236,8 @@ class Evaluation(Mapping[str, Summary]):
 
         The deviation takes it that each random order is shared by all queries, as for one evaluation. Where parts do
         not know which items move their scores, or know others, ``tie_sd`` takes queries as independent and may be too
-        small; ``tie_sd_bound`` holds. Nothing tells whether the databases are the same.
+        small; ``tie_sd_bound`` holds. Nothing tells whether databases and options are the same. Random orders are left
+        out.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class Evaluation(Mapping[str, Summary]):
         <Evaluation of 2 queries; AP: 0.7292 (0.5417 to 0.9167; tie_sd 0.0955)>
         """
         parts = list(evaluations)
-        if not parts or any([*part.scores] != [*parts[0].scores] or part.of_run != parts[0].of_run for part in parts):
+        if not parts or any({*part.scores} != {*parts[0].scores} or part.of_run != parts[0].of_run for part in parts):
             raise HashbenchError(
                 f"got evaluations in {' and in '.join(', '.join(part.scores) for part in parts) or 'nothing'}; one or "
                 "more are needed, in the same metrics, all of codes or all of runs."

@@ -699,8 +699,9 @@ def _sets_of_same(n_items: int, same: IntArray) -> IntArray:
     while True:
         least = sets.copy()
         for one, other in (same, same[::-1]):
-            np.minimum.at(least, one, sets[other])
-        least = least[least]
+            np.minimum.at(least, sets[one], sets[other])  # the root of a set takes the least root beside it
+        while not np.array_equal(least[least], least):
+            least = least[least]
         if np.array_equal(least, sets):
             return np.asarray(np.unique(sets, return_inverse=True)[1])
         sets = least

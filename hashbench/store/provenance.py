@@ -109,7 +109,7 @@ def digests(kind: str, name: str, modules: Iterable[str]) -> dict[str, str]:
     They are those of ``modules`` and of what these import from their packages and from what is installed with these,
     and all files beside them that are no Python, such as weights. None are of hashbench.
     """
-    modules = list(modules)
+    modules = [*modules, *registry.entry_modules(kind, name)]
     tops = {module.partition(".")[0] for module in modules} - {"hashbench"}
     if tops:
         tops |= set(registry.installed_with(kind, name))
@@ -132,6 +132,12 @@ def digests(kind: str, name: str, modules: Iterable[str]) -> dict[str, str]:
 def method_digests(name: str, cls: "type[HashMethod]") -> dict[str, str]:
     """Return the `digests` of a method, those of the modules it names as its own included."""
     return digests("method", name, (*registry.modules_of(cls), *cls.modules))
+
+
+_HIDING = {  # words in code that may import what its source does not say
+    *("importlib", "imp", "runpy", "pkgutil", "zipimport"),
+    *("__import__", "import_module", "exec", "eval", "sys.path", "__path__"),
+}
 
 
 def _imported_by(modules: Iterable[str], files: Mapping[str, Sequence[tuple[str, Path]]]) -> set[Path]:
@@ -158,19 +164,32 @@ def _imported_by(modules: Iterable[str], files: Mapping[str, Sequence[tuple[str,
                 return {*homes.values()}
             package = name if homes[name].name == "__init__.py" else name.rpartition(".")[0]
             for node in ast.walk(tree):
+                if not _HIDING.isdisjoint(_words_of(node)):
+                    return {*homes.values()}
                 if isinstance(node, ast.Import):
                     waiting += [alias.name for alias in node.names]
                 elif isinstance(node, ast.ImportFrom):
                     base = package.rsplit(".", node.level - 1)[0] if node.level else ""
                     source = ".".join(filter(None, [base, node.module]))
                     waiting += [source, *(f"{source}.{alias.name}" for alias in node.names)]
-                elif isinstance(node, ast.Name | ast.Attribute) and _word_of(node) in ("__import__", "import_module"):
-                    return {*homes.values()}
+                    if any(alias.name == "*" for alias in node.names):
+                        waiting += [home for home in homes if home.startswith(f"{source}.")]
     return {homes[name] for name in reached}
 
 
-def _word_of(node: ast.Name | ast.Attribute) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr
+def _words_of(node: ast.AST) -> Iterable[str]:
+    """Return the names in a node by which other modules can be imported."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.Attribute):
+        is_path = isinstance(node.value, ast.Name) and (node.value.id, node.attr) == ("sys", "path")
+        return [node.attr, *["sys.path"] * is_path]
+    if isinstance(node, ast.Import):
+        return [alias.name.partition(".")[0] for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        imported = [f"{node.module}.{alias.name}" for alias in node.names]
+        return [(node.module or "").partition(".")[0], *imported]
+    return []
 
 
 def _files_of(top: str) -> list[tuple[str, Path]]:

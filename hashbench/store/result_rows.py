@@ -64,7 +64,7 @@ N_JOB, PARAMS = len(JOB), COLUMNS.index("params")  # fields of a key that are th
 _VALUE, _key_of = COLUMNS.index("value"), itemgetter(*map(COLUMNS.index, KEY))
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
 _WHOLE = tuple(place for place, kind in enumerate(Row.__annotations__.values()) if kind is int)
-_OF_LEVELS = re.compile(r"(ACG|WAP)(@\d+)?")  # metrics that are means of levels, which may be above 1
+_OF_LEVELS = re.compile(r"(ACG|WAP)(@\d+)?(:\w+)?")  # metrics that are means of levels, which may be above 1
 _METRIC = re.compile(r"[A-Za-z]\w*(@(R|r?(0|[1-9]\d*)))?(:[a-z0-9=-]+)*", re.ASCII)
 
 

@@ -212,3 +212,10 @@ def test_settings_of_earlier_commands_count_as_tried(tiny_file, hashbench, tmp_p
         done = hashbench(*command, "--bits", n_bits, "--param", f"n_iter={values}")
         assert read_study(tmp_path / "out" / "grid.toml").methods[0][1]["tuned"] == n_tried
         assert done.stdout.splitlines()[2].split()[-2:] == [str(n_tried), "0"]
+
+
+def test_methods_that_have_nothing_to_tune_leave_a_grid_as_it_is(digits_data, hashbench, tmp_path):
+    done = hashbench("tune", "--method", "lsh", "--bits", 8, "--output", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    assert "Run the chosen settings" not in done.stderr
+    assert not (tmp_path / "out" / "grid.toml").exists()

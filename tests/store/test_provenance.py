@@ -49,9 +49,21 @@ def test_a_plugin_is_known_by_the_files_that_it_imports_and_not_by_its_neighbour
         files | {f"kit__{name}": files[f"kit__{name}"] + "# \n"} for name in ("__init__", "part", "loss", "deep")
     ]
     assert len({mine(*installed, **each)["kit"] for each in [files, *changed]}) == 5
+    starred = [files | {"kit__loss": "from kit.rest import *\nf = 1\n", "kit__rest": text} for text in ("", "# \n")]
+    assert len({mine(*installed, **each)["kit"] for each in starred}) == 2
+    for text in ("from importlib import import_module as load", "import runpy", "import sys; sys.path.insert(0, 'v')"):
+        hidden = files | {"kit__loss": f"{text}\nf = 1\n"}
+        seen = {mine(*installed, **hidden | {"kit__neighbour": text})["kit"] for text in ("b = 1\n", "b = 2\n")}
+        assert len(seen) == 2
     by_name = files | {"kit__loss": "from importlib import import_module\nf = import_module('kit.' + 'neighbour')\n"}
     seen = [mine(*installed, **by_name | {"kit__neighbour": text}) for text in ("b = 1\n", "b = 2\n")]
     assert seen[0]["kit"] != seen[1]["kit"]
+
+
+def test_a_plugin_is_known_by_the_module_that_names_it_even_if_its_class_is_made_elsewhere(mine, monkeypatch):
+    files = {"kit____init__": "", "kit__part": "a = 1\n", "kit__plugin": "rate = 1\n"}
+    monkeypatch.setattr(registry, "entry_modules", lambda *_: ["kit.plugin"])
+    assert mine("kit", **files) != mine("kit", **files | {"kit__plugin": "rate = -1\n"})
 
 
 def test_a_plugin_is_known_by_all_its_files_that_are_no_python(mine, tmp_path):

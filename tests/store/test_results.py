@@ -291,6 +291,7 @@ POSSIBLE = [  # rounded, or not known
     {"value": "nan", "low": "nan", "high": "nan", "n_undefined": 200},
     {"metric": "ACG@10", "value": "2.500000", "low": "1.000000", "high": "3.000000"},  # a mean of levels
     {"metric": "WAP", "value": "2.500000", "low": "1.000000", "high": "3.000000"},
+    {"metric": "WAP:dot", "value": "2.500000", "low": "1.000000", "high": "3.000000"},
 ]
 
 
