@@ -37,7 +37,8 @@ $(VENV)/.created:
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "Installing hashbench with PyTorch into $(VENV) (a minute or two the first time) ..."
-	$(PIP) uv torch
+	$(PIP) torch
+	-@$(PIP) uv
 	@$(UV) -e '.[figures,learned]' || $(PIP) -e '.[figures,learned]'
 	@touch $@
 
