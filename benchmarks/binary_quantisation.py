@@ -173,16 +173,22 @@ def score_bits(case: Case, name: str, n_bytes: int) -> list[dict[str, Any]]:
     ]
 
 
-def score_index(case: Case, label: str, factory: str) -> list[dict[str, Any]]:
-    """Return the rows of one index of faiss, from its distances of all items."""
-    index = faiss.index_factory(case.query.shape[1], factory)
+def trained_index(factory: str, train: npt.NDArray[np.float32]) -> Any:
+    """Return an index of faiss that has learned from vectors, (n, n_features)."""
+    index = faiss.index_factory(train.shape[1], factory)
     if isinstance(index, faiss.IndexPreTransform):
         chain, inner = faiss.downcast_VectorTransform(index.chain.at(0)), faiss.downcast_index(index.index)
         if isinstance(chain, faiss.OPQMatrix):
             chain.niter = 10
         if isinstance(inner, faiss.IndexRaBitQ):
             inner.qb = 8
-    index.train(case.train)
+    index.train(train)
+    return index
+
+
+def score_index(case: Case, label: str, factory: str) -> list[dict[str, Any]]:
+    """Return the rows of one index of faiss, from its distances of all items."""
+    index = trained_index(factory, case.train)
     index.add(case.database)
     distances, items = index.search(case.query, len(case.database))
     scores = np.empty_like(distances)

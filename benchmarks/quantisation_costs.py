@@ -16,7 +16,7 @@ from typing import Any
 import faiss
 import numpy as np
 import numpy.typing as npt
-from binary_quantisation import BITS, INDEXES, PAGE
+from binary_quantisation import BITS, INDEXES, PAGE, trained_index
 from pages import parser_of, put_into, read_rows, write_rows
 from threadpoolctl import threadpool_limits
 
@@ -67,29 +67,16 @@ def at_once(index: Any, queries: npt.NDArray[Any], n: int) -> Callable[[], None]
     return lambda: index.search(queries, n)
 
 
-def index_of(factory: str, train: npt.NDArray[np.float32]) -> Any:
-    """Return an index of faiss that has learned."""
-    index = faiss.index_factory(N_FEATURES, factory)
-    if isinstance(index, faiss.IndexPreTransform):
-        chain = faiss.downcast_VectorTransform(index.chain.at(0))
-        if isinstance(chain, faiss.OPQMatrix):
-            chain.niter = 10
-        if isinstance(inner := faiss.downcast_index(index.index), faiss.IndexRaBitQ):
-            inner.qb = 8
-    index.train(train)
-    return index
-
-
 def measure_scans(rng: np.random.Generator) -> list[dict[str, Any]]:
     """Return the rows of exact scans."""
     items, queries = draw(N_ITEMS, rng), draw(N_QUERIES, rng)
     searched: dict[tuple[str, int], tuple[Any, npt.NDArray[Any], int]] = {}
     for label, factory in {"float32": "Flat", "int8": "SQ8"}.items():
-        index = index_of(factory, items[:N_TRAIN])
+        index = trained_index(factory, items[:N_TRAIN])
         index.add(items)
         searched[label, index.sa_code_size()] = index, queries, 10 if label == "float32" else 100
     for label, n_bytes in SCANS.items():
-        index = index_of(INDEXES[label](n_bytes), items[:N_TRAIN])
+        index = trained_index(INDEXES[label](n_bytes), items[:N_TRAIN])
         index.add(items)
         searched[label, n_bytes] = index, queries, 100
     for n_bytes in (8, 32, 48):
@@ -110,7 +97,7 @@ def measure_learning(rng: np.random.Generator) -> list[dict[str, Any]]:
     contenders: dict[str, Callable[[], Any]] = {
         name: lambda name=name: get_method(name)(n_bits=256, **BITS[name]).fit(train) for name in BITS
     }
-    contenders |= {label: lambda label=label: index_of(INDEXES[label](32), train) for label in SCANS}
+    contenders |= {label: lambda label=label: trained_index(INDEXES[label](32), train) for label in SCANS}
     return [row_of(name, 32, "learn", share) for name, share in take_turns(contenders, "PQ", 3).items()]
 
 
