@@ -100,17 +100,8 @@ def compare(
     are_files = len(names) == 2 and all(Path(name).suffix.lower() in (".h5", ".hdf5") for name in names)
     if fpr and not pairs:
         raise click.UsageError("--fpr goes with --pairs.")
-    kind = (
-        "two runs"
-        if qrels
-        else "pairs of codes"
-        if pairs
-        else "codes"
-        if are_codes
-        else "two CODES.h5"
-        if are_files
-        else "methods"
-    )
+    kinds = {"two runs": qrels, "pairs of codes": pairs, "codes": are_codes, "two CODES.h5": are_files}
+    kind = next((name for name, is_asked in kinds.items() if is_asked), "methods")
     _refuse_strays(kind)
     if not (are_codes or are_files or qrels):
         if any(Path(name).is_file() for name in names):

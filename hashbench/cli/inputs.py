@@ -202,14 +202,11 @@ def read_score_problem(
 ) -> "Problem":
     """Read scores of all items for each query, and what is relevant, after checking the outputs."""
     from hashbench.pipeline.own_codes import OwnFiles, read_scores
-    from hashbench.sources.array_files import split_spec
 
     _refuse_workers()
-    own = {**own, "query_codes": "", "database_codes": ""}
-    refuse_outputs(
-        outputs, [split_spec(scores)[0], *files_of({**own, "query_codes": None, "database_codes": None}, dataset)]
-    )
-    return read_scores(scores, OwnFiles(**own, dataset=dataset), metrics)
+    refuse_outputs(outputs, files_of({**own, "scores": scores}, dataset))
+    files = OwnFiles(**{**own, "query_codes": "", "database_codes": ""}, dataset=dataset)  # of which there are none
+    return read_scores(scores, files, metrics)
 
 
 def read_run_problem(run: tuple[Path, Path], outputs: Mapping[str, Path | None], **how: Any) -> "Problem":

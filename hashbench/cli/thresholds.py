@@ -129,9 +129,7 @@ def thresholds(
     check_installed("scipy.stats", *(["pandas"] if output else []))
     outputs, progress = {"--output": output, "--false-pairs": false_pairs}, ProgressBar()
     if background is not None:
-        from hashbench.sources.array_files import files_behind, split_spec
-
-        refuse_outputs(outputs, [split_spec(spec)[0] for spec in (background, *files_behind(background))])
+        refuse_outputs(outputs, inputs.files_of({"background": background}, None))
     find: Callable[[int], IntArray]
     with progress, reporting_compilation(progress.update):
         if pairs is not None:
