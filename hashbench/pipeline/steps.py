@@ -90,7 +90,6 @@ def encode(dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress
     fit_end = time.perf_counter()
     n_items, n_done = len(dataset.query) + len(dataset.database), 0
     packed: dict[str, ByteArray] = {}
-    outputs = []
     for role in ("query", "database"):
         index = getattr(dataset, role)
         parts = []
@@ -99,11 +98,10 @@ def encode(dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress
             codes = method.transform(inputs)
             check_codes(codes, (rows.stop - rows.start, job.n_bits), f"method {job.method!r}")
             parts.append(pack(codes))
-            if demands.needs_outputs and role == "query":
-                outputs.append(method.project(inputs))
             n_done += rows.stop - rows.start
             on_progress("items", n_done, n_items)
         packed[role] = np.concatenate(parts)
+    outputs = outputs_of_queries(dataset, method) if demands.needs_outputs else None
     if demands.keep_models:
         write_model(method, provenance, model_path(dataset, job))
     device = str(getattr(method, "device", "cpu"))
@@ -115,7 +113,7 @@ def encode(dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress
         fit_seconds=fit_end - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fit_end,
         origin=origin_here(device),
-        query_outputs=np.concatenate(outputs) if outputs else None,
+        query_outputs=outputs,
         **_held_out(method),
     )
 
