@@ -236,8 +236,8 @@ class Evaluation(Mapping[str, Summary]):
 
         The deviation takes it that each random order is shared by all queries, as for one evaluation. Where parts do
         not know which items move their scores, or know others, ``tie_sd`` takes queries as independent and may be too
-        small; ``tie_sd_bound`` holds. Nothing tells whether databases and options are the same. Random orders are left
-        out.
+        small; ``tie_sd_bound`` holds. It is not checked that databases and options are
+        the same. Random orders are left out.
 
         Parameters
         ----------
@@ -270,7 +270,6 @@ class Evaluation(Mapping[str, Summary]):
         names = [*parts[0].scores]
         columns = {name: zip(*(part.scores[name] for part in parts), strict=True) for name in names}
         scores = {name: Scores(*map(np.concatenate, of_name)) for name, of_name in columns.items()}
-        n_kinds = np.cumsum([0, *(int(part.kind.max(initial=-1)) + 1 for part in parts)])
         n_relevant = [part.n_relevant for part in parts if part.n_relevant is not None]
         queries = [part.queries for part in parts if part.queries is not None]
         return cls(
@@ -278,7 +277,7 @@ class Evaluation(Mapping[str, Summary]):
             sum(part.n_undefined for part in parts),
             [*chain(*queries)] if len(queries) == len(parts) else None,
             list(dict.fromkeys(chain(*(part.notes for part in parts)))),
-            np.concatenate([part.kind + first for part, first in zip(parts, n_kinds, strict=False)]),
+            _apart([part.kind for part in parts]),
             np.concatenate(n_relevant) if len(n_relevant) == len(parts) else None,
             order_effects={name: effect for name in names if (effect := _united_effect(parts, name)) is not None},
             n_empty={name: sum(part.n_empty[name] for part in parts) for name in parts[0].n_empty},
@@ -377,9 +376,14 @@ def _united_effect(parts: Sequence[Evaluation], name: str) -> OrderEffect | None
         sums += effect.sums
     known = [effect for effect in effects if effect is not None]
     kinds = [part.kind if effect.kinds is None else effect.kinds for part, effect in zip(parts, known, strict=True)]
-    starts = np.cumsum([0, *(int(kind.max(initial=-1)) + 1 for kind in kinds)])
     united = OrderEffect.of_items(np.concatenate([effect.remainder for effect in known]), first.items, sums)
-    return united._replace(kinds=np.concatenate([kind + start for kind, start in zip(kinds, starts, strict=False)]))
+    return united._replace(kinds=_apart(kinds))
+
+
+def _apart(kinds: Sequence[IntArray]) -> IntArray:
+    """Join numbers of kinds, those of each part beginning after those of the part before."""
+    starts = np.cumsum([0, *(int(kind.max(initial=-1)) + 1 for kind in kinds)])
+    return np.concatenate([kind + start for kind, start in zip(kinds, starts, strict=False)])
 
 
 def arrays_of(scored: Evaluation, metric_names: Iterable[str] | None = None) -> dict[str, AnyArray]:
