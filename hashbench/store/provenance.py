@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -158,23 +158,31 @@ def _imported_by(modules: Iterable[str], files: Mapping[str, Sequence[tuple[str,
             if name in reached or name not in homes:
                 continue
             reached.add(name)
-            try:
-                tree = ast.parse(homes[name].read_bytes())
-            except (SyntaxError, ValueError, OSError):
-                return {*homes.values()}
             package = name if homes[name].name == "__init__.py" else name.rpartition(".")[0]
-            for node in ast.walk(tree):
-                if not _HIDING.isdisjoint(_words_of(node)):
-                    return {*homes.values()}
-                if isinstance(node, ast.Import):
-                    waiting += [alias.name for alias in node.names]
-                elif isinstance(node, ast.ImportFrom):
-                    base = package.rsplit(".", node.level - 1)[0] if node.level else ""
-                    source = ".".join(filter(None, [base, node.module]))
-                    waiting += [source, *(f"{source}.{alias.name}" for alias in node.names)]
-                    if any(alias.name == "*" for alias in node.names):
-                        waiting += [home for home in homes if home.startswith(f"{source}.")]
+            found = _imports_of(homes[name].read_bytes(), package)
+            if found is None:
+                return {*homes.values()}
+            stars = tuple(module.removesuffix("*") for module in found if module.endswith(".*"))
+            waiting += [*found, *(home for home in homes if stars and home.startswith(stars))]
     return {homes[name] for name in reached}
+
+
+@lru_cache(maxsize=1 << 12)  # a job asks for its method's digest several times
+def _imports_of(source: bytes, package: str) -> tuple[str, ...] | None:
+    """Return what a module of a package may import, ``.*`` for all of one; None if its source does not say."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):
+        return None
+    if any(not _HIDING.isdisjoint(_words_of(node)) for node in nodes):
+        return None
+    found = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            base = package.rsplit(".", node.level - 1)[0] if node.level else ""
+            home = ".".join(filter(None, [base, node.module]))
+            found += [home, *(f"{home}.{alias.name}" for alias in node.names)]
+    return tuple(found)
 
 
 def _words_of(node: ast.AST) -> Iterable[str]:
