@@ -8,11 +8,13 @@ import pytest
 from helpers.paths import built_in_methods
 from helpers.result_files import contents, rows_in
 from helpers.thoroughness import ALL
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from hashbench.bits import unpack
 from hashbench.cards import method_card
 from hashbench.method import HashMethod
-from hashbench.pipeline import grid
+from hashbench.pipeline import grid, runner
+from hashbench.pipeline.steps import Demands
 from hashbench.registry import get_method
 from hashbench.store import hdf5
 
@@ -285,3 +287,24 @@ def test_an_interrupted_run_keeps_finished_jobs_and_the_next_one_completes(hashb
     whole = hashbench(*command, "--results", results / "whole", "--force")
     assert whole.exit_code == 0
     assert contents(results / "tiny") == contents(results / "whole" / "tiny")
+
+
+@pytest.mark.parametrize(("many", "expected"), [(121, 1), (120, 2)])
+def test_numerical_libraries_have_one_thread_where_training_items_have_few_values(
+    tiny_file, data, monkeypatch, many, expected
+):
+    method, seen = get_method("lsh"), set()
+    fit = method._fit
+
+    def watched(self, X, y):
+        seen.update(pool["num_threads"] for pool in threadpool_info())
+        return fit(self, X, y)
+
+    monkeypatch.setattr(method, "_fit", watched)
+    monkeypatch.setattr(runner, "MANY_VALUES", many)  # 30 training items have four features each
+    jobs = grid.grid([str(tiny_file())], ["lsh"], [2, 3], [0], {})
+    with threadpool_limits(2):
+        for outcome in runner.run(jobs, Demands()):
+            assert outcome.made.threads == expected
+        assert {pool["num_threads"] for pool in threadpool_info()} == {2}
+    assert seen == {expected}
