@@ -42,7 +42,6 @@ from hashbench.reports.marks import EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN, compare
 from hashbench.reports.row_origins import read_results_with_origins
 from hashbench.reports.selection import Selection
 from hashbench.reports.tables.published import published_values
-from hashbench.reports.tables.table import make_selection
 from hashbench.reports.view import make_view
 from hashbench.scoring.comparison import ALPHA, Difference, holm, of_means, of_scores
 
@@ -177,11 +176,8 @@ def by_scripts(codes: str, order: str, metric: str = "AP@1000") -> tuple["pd.Ser
 
 def figure_of_scripts(page: Page) -> None:
     by_class, shuffled = (by_scripts("classifier-10", order)[0] for order in ("by-class", "shuffled"))
-    page.says("by six scripts: {} with the database sorted by class; all give {} if", span(by_class), span(shuffled))
-    if page.name == "README.md":
-        is_true = (len(by_class), by_class.nunique()) == (7, 6)
-        page.says("Six scripts, one of them with two versions of NumPy,", is_true=is_true)
-        page.says("two of them order ties alike", is_true=is_true)
+    words = "by six scripts: {} with the database sorted by class; all give {} if"
+    page.says(words, span(by_class), span(shuffled), is_true=len(by_class) == 7)  # one with two versions of NumPy
 
 
 def itq_by_scripts(page: Page) -> None:
@@ -246,13 +242,22 @@ def protocols(page: Page) -> None:
 # ---------------------------------------------------------------- uncertainty
 
 
-def shuffle_deviation(page: Page) -> None:
+def uncertainty_of(table: pd.DataFrame) -> "pd.Series[float]":
+    """Return the relative standard error of deviations that were measured in random orders."""
+    return 1 / np.sqrt(2 * (table["orders"] - 1))
+
+
+def random_orders(page: Page) -> None:
     table = pd.read_csv(shuffles.ROWS)
     page.table("estimate", shuffles.lay_out(table))
     page.table("pairs", shuffles.lay_out_pairs(pd.read_csv(shuffles.PAIRS)))
-    measured, uncertainty = table["tie_sd_measured"], 1 / np.sqrt(2 * (table["orders"] - 1))
-    shares = 100 * uncertainty.drop_duplicates().sort_values()
+    shares = 100 * uncertainty_of(table).drop_duplicates().sort_values()
     page.says("uncertain: by {:.0f} % from 300 orders, {:.0f} % from 100 and {:.0f} % from 25.", *shares)
+
+
+def shuffle_deviation(page: Page) -> None:
+    table = pd.read_csv(shuffles.ROWS)
+    measured, uncertainty = table["tie_sd_measured"], uncertainty_of(table)
     slack = (
         1 + 4 * uncertainty + 0.15 * ~table["dataset"].str.startswith("digits")
     )  # 1,024 of their items stand for all
@@ -263,19 +268,37 @@ def shuffle_deviation(page: Page) -> None:
     page.says("checked in 300 orders lie within {:.0f} %", errors.quantile(0.9))
     far = table.loc[errors.index[errors > errors.quantile(0.9)], "metric"]
     page.says("Most of the others are for RR and NDCG.", is_true=far.isin(["RR", "NDCG"]).mean() > 0.5)
+    ratios = (table["tie_sd"] / measured)[table["dataset"].str.startswith("cifar10") & (table["method"] != "constant")]
+    page.says("were {:.0f} % below to {:.0f} % above the", 100 - 100 * ratios.min(), 100 * ratios.max() - 100)
+    pairs = pd.read_csv(shuffles.PAIRS)
+    counts = pairs.groupby("metric")[["turned", "apart"]].sum()
+    numbers = counts.loc[["AP", "NDCG", "RR"]].to_numpy().ravel()
+    words = "{} of {} pairs of codes that were apart in AP, {} of {} in NDCG, {} of {} in RR, and none in P@100"
+    page.says("reversed " + words, *numbers, is_true=counts.loc["P@100", "turned"] == 0)
+    page.says("At most {:.1f} % of the orders", 100 * pairs["share"].max())
     constant = table.query("dataset == 'digits' and method == 'constant' and metric == 'AP' and n_bits == 12").iloc[0]
     page.says("far too large: {:.1f} times for AP.", constant["tie_sd"] / constant["tie_sd_measured"])
 
 
-def comparing(page: Page) -> None:
-    table = pd.read_csv(false_alarms.ROWS)
-    page.table("false alarms", false_alarms.lay_out(table))
+def simulations(page: Page) -> None:
+    page.table("false alarms", false_alarms.lay_out(pd.read_csv(false_alarms.ROWS)))
     page.table("means of seeds", false_alarms.lay_out_seed_means())
     for mark, text in may_be_best.lay_out(pd.read_csv(may_be_best.ROWS)).items():
         page.table(mark, text)
+
+
+def comparing(page: Page) -> None:
+    table = pd.read_csv(false_alarms.ROWS)
     of_methods = 100 * table.loc[table["dataset"] != "simulated", ["false_alarms", "paired"]]
     page.says("`hashbench compare` calls {} % of", span(of_methods["false_alarms"], ".0f"))
     page.says("t test over queries calls {} % of", span(of_methods["paired"], ".0f"))
+    alarms = (false_alarms.of_seed_means(2, 10, of_second)[0] for of_second in false_alarms.SPREADS)
+    page.says("would call up to {:.0f} % of equal methods", 100 * max(alarms))
+    of_sets = pd.read_csv(may_be_best.ROWS).set_index("part")
+    page.says("left the best out of at most {:.1f} % of columns", 100 * of_sets.loc["simulated", "left_out"].max())
+    real = of_sets.loc["measured"]
+    words = "In real columns of {} or {} methods, it marked {}, and Holm's test of all pairs {}."
+    page.says(words, *sorted(real["methods"].unique()), span(real["size"], ".1f"), span(real["holm_size"], ".1f"))
 
 
 # ---------------------------------------------------------------- speed
@@ -310,22 +333,22 @@ def speed(page: Page) -> None:
     page.says(
         "Compiled for AVX2, it was {:.1f} to {:.1f} times", *of_faiss("spread", "Without AVX-512: papers' shapes")
     )
-    page.says("as supervised methods make them | {:.1f} to {:.0f} times faster |", *of_faiss("collapsed"))
+    page.says("as supervised methods make them | {:.1f} to {:.0f} on both |", *of_faiss("collapsed"))
     table = measured("Side by side")
     both = table.query("shape == 'CIFAR-10 S2' and bits == 64 and codes == 'spread'")["faiss k=100"]
-    page.says("64 bits | {:.1f} times faster on Intel, {:.1f} on AMD |", *both)
+    page.says("64 bits | {:.1f} on Intel, {:.1f} on AMD |", *both)
     ratios = measured("Long codes, many labels, few queries").set_index("shape")
     for words, end in (("256 to 1,024 bits", " bits"), ("374 labels", "374 labels"), ("200 x 1,600", "200 x 1,600"),
                        *((shape, shape) for shape in ("100 x 50,000", "10 x 50,000", "1 x 50,000"))):  # fmt: skip
         found = ratios[ratios.index.str.fullmatch(f"{end}|.*, .*{end}")].to_numpy()
-        page.says(f"\n| {words} (AMD) | {{:.2f}} to {{:.2f}} times as fast |", found.min(), found.max())
-    page.says("tie order | **{}** |", span(table["argsort"].dropna(), ".0f"))
-    page.says("stable sort | {} |", span(table["stable"].dropna(), ".0f"))
-    page.says("`ndcg_score` | {} |", span(table["ndcg_score"].dropna(), ".0f"))
+        page.says(f"\n| {words} | {{:.2f}} to {{:.2f}} |", found.min(), found.max())
+    page.says("scripts that sort took **{}** times as long", span(table["argsort"].dropna(), ".0f"))
+    page.says("with argsort, {} times with a stable sort", span(table["stable"].dropna(), ".0f"))
+    page.says("and {} times with scikit-learn's `ndcg_score`", span(table["ndcg_score"].dropna(), ".0f"))
     peaks = measured("Memory")["peak"]
-    page.says("193,734 items with several labels | {:.0f} MB |", peaks[1])
-    page.says("20 million codes in an HDF5 file | {:.0f} MB |", peaks[2])
-    page.says("one float32 per item | {:.0f} MB |", peaks[3])
+    page.says("whole process was {:.0f} MB for 2,100 queries", peaks[1])
+    page.says("several labels, and {:.0f} MB for 100 queries", peaks[2])
+    page.says("HDF5 file ({:.0f} MB with a dataset file", peaks[3])
     loop = measured("Soft histogram")
     page.says("MIHash and TALR is {} times faster than a loop", span(loop["loop: time"], ".0f"))
     page.says("takes {} times less memory", span(loop["loop: memory"], ".0f"))
@@ -338,7 +361,6 @@ def scale(page: Page) -> None:
     items, queries, workers, seconds, rate, _ = measured("What it costs", page.name).to_numpy().T
     follows = np.allclose(items * queries / workers / seconds / 1e9, rate, rtol=0.02)
     page.says("items x queries / ({:.1f} billion x workers) seconds", rate[1], is_true=follows)
-    page.says("Two workers are {:.2f} times as fast", seconds[0] / seconds[1])
 
 
 # ---------------------------------------------------------------- trials
@@ -437,13 +459,12 @@ def unseen_classes(page: Page) -> None:
         lines["of these above ITQ on average"].append(counted([name for name in names if means[name] > means["itq"]]))
         lines[f"above ITQ, of {taught.size} method-fold pairs"].append(passing.sum())
         lines[f"shown to differ from ITQ (p < {ALPHA})"].append(sum(one.is_shown for one in found))
-        lines[f"the same after Holm's correction for {n} tests"].append(counted(shown))
+        lines["after Holm's correction"].append(counted(shown))
         lines["above random hyperplanes (LSH)"].append((means[names] > means["lsh"]).sum())
         if end:
             page.says(
                 "**Among all classes**, all {} methods score below ITQ in every fold.", n, is_true=not passing.any()
             )
-            page.says("correction for {} tests, this is shown only for {}. Trained", n, listed(shown))
     page.table("unseen", ["queries of unseen classes, searched", "among all classes", "among themselves"],
                [[words, *cells] for words, cells in lines.items()], 3)  # fmt: skip
     page.says("the AP of {} methods that learn from labels", n)
@@ -502,7 +523,7 @@ def published(page: Page) -> None:
         ["for these codes, in every order of ties", counts["holds", EVERY_ORDER], counts["turned", EVERY_ORDER], ""],
         ["for these codes, only under a shuffle", counts["holds", SHUFFLE], counts["turned", SHUFFLE], n_open],
         [f"for the methods, on our queries: t tests of {n} comparisons with three seeds"],
-        [f"the same after Holm's correction for {n} tests"],
+        ["after Holm's correction"],
     ]
     reversals = defaultdict[tuple[str, ...], list[list[int]]](lambda: [[], []])
     alone = [one.is_shown for one in found]
@@ -512,18 +533,14 @@ def published(page: Page) -> None:
         line += [n_holds, len(of_shown) - n_holds, n - len(of_shown)]
         for order, holds in of_shown:
             if not holds:
-                ours = f"{order.lower.cell.method} above {order.higher.cell.method}"
                 paper = order.higher.published.source.partition(" ")[0]
-                reversals[paper, " above ".join(order.names), ours][column].append(order.higher.cell.n_bits)
+                reversals[paper, " above ".join(order.names)][column].append(order.higher.cell.n_bits)
     page.table("orders", ["", "holds", "turned", "open"], lines)
     ordered = sorted(reversals.items(), key=lambda item: (bool(item[1][1]), item[0]))
     lines = [[*names, *(listed(sorted(bits)) if bits else "-" for bits in both)] for names, both in ordered]
-    header = ["paper", "published order", "ours, on `cifar10-s1`", "shown by itself", "after correction"]
-    page.table("reversals", header, lines, n_left=5)
-    is_true = sum(bool(bits) for _, (_, bits) in ordered) == 2 and {one.higher.cell.dataset for one in several} == {
-        "cifar10-s1"
-    }
-    page.says("Only the last two remain after correction.", is_true=is_true)
+    page.table("reversals", ["paper", "published order", "shown by itself", "after correction"], lines, n_left=4)
+    is_true = {one.higher.cell.dataset for one in several} == {"cifar10-s1"}
+    page.says("On `cifar10-s1`, our rows reverse these orders", is_true=is_true)
     one = dpsh_above_mihash()
     page.says(
         "At 48 bits, dpsh is {:.3f} AP above mihash (95 % interval {:.3f} to {:.3f}", -one.value, -one.high, -one.low
@@ -534,8 +551,8 @@ def published(page: Page) -> None:
         cells = digits.loc[(method, n_bits)]
         papers.append(cells[[settings.items() >= json.loads(one).items() for one in cells["params"]]].iloc[0])
     is_true = all(first["low"] > second["high"] for first, second in zip(papers[:3], papers[3:], strict=True))
-    words = "every order of ties: {:.3f}, {:.3f} and {:.3f} against {:.3f}, {:.3f} and {:.3f} at 16, 32"
-    page.says(words, *(cell["value"] for cell in papers), is_true=is_true)
+    leads = [first["value"] - second["value"] for first, second in zip(papers[:3], papers[3:], strict=True)]
+    page.says("every order of ties, by {} AP at 16, 32", span(leads, ".3f"), is_true=is_true)
     counts = Counter(order.verdict for order in orders_of("table2", results()))
     page.says("Of {} comparisons at 16 bits (one seed), {} hold under", counts.total(), counts["holds", SHUFFLE])
     page.says("One is turned: the paper has CIBHash above BiHalf.", is_true=counts["turned", SHUFFLE] == 1)
@@ -550,15 +567,6 @@ def equal_effort(page: Page) -> None:
     choices = tuning.choices().sort_values("score_best", ascending=False).set_index("method")
     is_near = np.ptp(choices["score_best"].iloc[:3]) < 0.01
     page.says("which loss is best: {} score within 0.01", listed(choices.index[:3]), is_true=is_near)
-    trials = tuning.of_classes(tuning.read())
-    best = trials.set_index(["method", "setting", "dataset", "n_bits"])[list(tuning.SCORES)].mean(axis=1).sort_index()
-    hashnet, talr = (best[name, choices.loc[name, "setting_best"]] for name in ("hashnet", "talr-ap"))
-    n_above = (hashnet > talr.reindex(hashnet.index)).sum()
-    page.says("hashnet is above talr-ap in {} of the {} parts", WORDS[n_above], WORDS[len(hashnet)])
-    shown = choices.loc[choices.index.isin(["talr-ap", "hashnet", "dtsh", "dsdh", "orthohash", "dpsh", "mihash"])]
-    page.says("by lengths). {} of the {} methods:", WORDS[len(shown)].capitalize(), len(choices))
-    lines = [[one.Index, f"{one.score_default:.3f}", f"{one.score_best:.3f}"] for one in shown.itertuples()]
-    page.table("losses", ["method", "score of the earlier default", "score of the best setting"], lines)
 
 
 def tuned_rows(page: Page) -> None:
@@ -591,7 +599,7 @@ def tuned_rows(page: Page) -> None:
     )
     gains = (tuned - defaults).dropna()
     lost = gains[gains <= 0]
-    page.says("each of the {} methods that left its defaults gained AP", len(moved))
+    page.says("Each of the {} methods that left its defaults gained AP", len(moved))
     words = "by up to {:.3f}, except {}, which lost up to {:.3f} at {}."
     (loser,) = {name for name, _ in lost.index}
     page.says(words, gains.max(), loser, -gains.min(), WORDS[len(lost)])
@@ -630,7 +638,7 @@ def dispersion(page: Page) -> None:
     header, *lines = zip([*first, "95 % interval of the difference, over seeds"], *columns, strict=True)
     page.table("dispersion", header, lines)
     is_true = [one.is_shown for one in found] == [False, True, True, True]
-    page.says("with dispersion, but the difference is not shown (p = {:.2f})", found[0].p, is_true=is_true)
+    page.says("12 bits, a change of LGAP@r2 is not shown (p = {:.2f})", found[0].p, is_true=is_true)
 
 
 def real_valued_queries(page: Page) -> None:
@@ -647,7 +655,7 @@ def real_valued_queries(page: Page) -> None:
         of_lengths = table[table["dataset"] == name].groupby("n_bits")
         found = [reversed_by_dot(of_lengths.get_group(n_bits)) for n_bits in (16, 32, 64)]
         gains = [gain for *_, of_length in found for gain in of_length]
-        lines.append([f"`{name}`", *(f"{n} of {n_pairs}" for n, n_pairs, _ in found), span(gains, "+.3f")])
+        lines.append([f"`{name}`", *(f"{n}/{n_pairs}" for n, n_pairs, _ in found), span(gains, "+.3f")])
         every += gains
     lengths = (f"turned, {n_bits} bits" for n_bits in (16, 32, 64))
     page.table("real-valued", ["dataset", *lengths, "change of AP@1000"], lines)
@@ -656,7 +664,7 @@ def real_valued_queries(page: Page) -> None:
     turned, n_pairs, gains = zip(*(reversed_by_dot(part) for _, part in splits), strict=True)
     page.says("On the {} splits with unseen classes", WORDS[len(splits)])
     page.says("32 bits, {} of {} pairs are turned", span(turned, "d"), span(n_pairs, "d"))
-    page.says("AP@1000 changes by {}. The scores", span((gain for of_split in gains for gain in of_split), "+.3f"))
+    page.says("AP@1000 changes by {} (`hashbench", span((gain for of_split in gains for gain in of_split), "+.3f"))
 
 
 def readme_findings(page: Page) -> None:
@@ -678,22 +686,10 @@ def readme_findings(page: Page) -> None:
     page.says(words, -one.value, -one.high, -one.low, is_true=one.is_shown)
 
 
-def shown_table(page: Page) -> None:
-    command = re.search(r"\(table\.tex\).*?    hashbench tables (.*?) --output paper\n", page.text, flags=re.DOTALL)
-    words = command[1].replace("\\\n", " ").split() if command else []
-    options = [*zip(words[::2], words[1::2], strict=True)]
-    datasets, methods, lengths = (
-        [value for name, value in options if name == option] for option in ("--dataset", "--method", "--bits")
-    )
-    table = make_selection(results(), Selection(datasets, methods, n_bits=[*map(int, lengths)]))
-    lines = table.to_markdown(3).splitlines()
-    page.table("shown", "\n".join(line for line in lines if line.startswith("|")))
-
-
 PAGES: dict[str, list[Callable[[Page], None]]] = {
     "README.md": [number_of_methods, readme_findings, figure_of_scripts, itq_by_scripts, readme_speed],
     "PYPI.md": [itq_by_scripts],
-    "benchmarks/RESULTS.md": [measurements],
+    "benchmarks/RESULTS.md": [measurements, simulations, random_orders],
     "docs/explanation/comparing.md": [comparing],
     "docs/explanation/protocols.md": [protocols],
     "docs/explanation/settings.md": [how_settings_are_chosen],
@@ -702,7 +698,6 @@ PAGES: dict[str, list[Callable[[Page], None]]] = {
     "docs/findings.md": [unseen_classes, published, equal_effort, tuned_rows, dispersion, real_valued_queries],
     "docs/index.md": [number_of_methods, figure_of_scripts, itq_by_scripts],
     "docs/scale.md": [scale],
-    "docs/tables.md": [shown_table],
     "docs/tutorials/tie-ranges.md": [tie_ranges],
     "docs/why-numbers-differ.md": [why_numbers_differ],
 }

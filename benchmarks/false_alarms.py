@@ -1,4 +1,4 @@
-"""How often two trainings of the same method are called different: the tables of docs/explanation/comparing.md.
+"""How often two trainings of the same method are called different: two tables of RESULTS.md.
 
     .venv/bin/python benchmarks/false_alarms.py
 

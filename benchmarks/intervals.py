@@ -1,4 +1,4 @@
-"""How often the intervals of `Problem.thresholds` and `compare_pairs` hold: two tables of docs/metrics.md.
+"""How often the intervals of `Problem.thresholds` and `compare_pairs` hold: two tables of RESULTS.md.
 
     .venv/bin/python benchmarks/intervals.py
 
@@ -9,17 +9,18 @@ counts how often the interval of a difference holds 0, since both hashes are dra
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pages import DOCS, put_into
+from pages import put_into
 from scipy.stats import binomtest
 
 import hashbench
 from hashbench.reports.formatting import markdown_table
 
-PAGE = DOCS / "metrics.md"
+PAGE = Path(__file__).with_name("RESULTS.md")
 N_DRAWS = 400
 N_LABELLED = 200
 

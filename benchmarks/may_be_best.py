@@ -1,4 +1,4 @@
-"""Whether the set that may be the best holds it, and how large it is: tables of docs/explanation/comparing.md.
+"""Whether the set that may be the best holds it, and how large it is: tables of RESULTS.md.
 
     .venv/bin/python benchmarks/may_be_best.py
 

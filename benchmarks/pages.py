@@ -1,4 +1,4 @@
-"""What the scripts share that put tables into pages of docs/: their option, their rows, and the marks in the page."""
+"""What the scripts share that put tables into documents: their option, their rows, and the marks in the text."""
 
 import argparse
 import csv

@@ -1,4 +1,4 @@
-"""How near the shuffle deviation is to random orders: rows for docs/explanation/shuffle-deviation.md (`make numbers`).
+"""How near the shuffle deviation is to random orders: rows for two tables of RESULTS.md (`make numbers`).
 
     .venv/bin/python benchmarks/shuffles.py
 

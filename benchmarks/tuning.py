@@ -199,14 +199,14 @@ def in_words(setting: dict[str, Any]) -> str:
 
 
 def effort() -> str:
-    """Lay out, as a table, how many settings of each of our own methods were tried on each dataset, failed ones too."""
+    """Lay out, as a table, how many settings of each method were tried on images, and how many trials failed."""
     table, earlier = read(), read(EARLIER).drop_duplicates(["centred_by", *KEY[:5]])
     now, earlier = table.drop_duplicates(KEY[:5]), earlier[earlier["dataset"].str.endswith(":images")]
-    counts = pd.crosstab(now["method"], now["dataset"]).reindex(registry.built_in_methods())
-    counts = counts[sorted(counts, key=lambda spec: spec.endswith(":images"))]
+    counts = pd.crosstab(now["method"], now["dataset"]).filter(like=":images").reindex(registry.built_in_methods())
     counts["images, earlier code"] = earlier["method"].value_counts()
     counts["trials that failed"] = table.loc[table["failure"].notna(), "method"].value_counts()
-    by_counts = counts.fillna(0).astype(int).groupby([*counts], sort=False)
+    counts = counts.fillna(0).astype(int)
+    by_counts = counts[counts.any(axis=1)].groupby([*counts], sort=False)
     alike = [(", ".join(f"`{name}`" for name in rows.index), *row) for row, rows in by_counts]
     rows = [[names, *map(str, row)] for names, *row in sorted(alike, key=lambda row: row[1:], reverse=True)]
     return markdown_table(["method", *counts], rows, is_padded=False, is_markup=True)

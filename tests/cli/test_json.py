@@ -161,8 +161,8 @@ def test_json_begins_with_its_version_and_has_the_keys_of_the_page(hashbench, co
     section = SECTIONS[command]
     linked = section + "".join(SECTIONS[name] for name in re.findall(r"\(#(\w+)\)", section))
     assert keys - {*re.findall(r"`(\w+)`", linked)} == set()
-    first_cells = " ".join(re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE))
-    assert {*re.findall(r"`(\w+)`", first_cells)} - keys - NEVER_HERE == set()
+    listed = " ".join(re.findall(r"^- (`\w+`(?:,\s+`\w+`)*)", section, flags=re.MULTILINE))
+    assert {*re.findall(r"`(\w+)`", listed)} - keys - NEVER_HERE == set()
 
 
 def test_the_example_of_the_page_has_the_schema_of_today():
