@@ -358,16 +358,16 @@ def speed(page: Page) -> None:
 
 
 def scale(page: Page) -> None:
-    items, queries, workers, seconds, rate, _ = measured("What it costs", page.name).to_numpy().T
+    items, queries, workers, seconds, rate, _ = measured("Shards on workers").to_numpy().T
     follows = np.allclose(items * queries / workers / seconds / 1e9, rate, rtol=0.02)
     page.says("items x queries / ({:.1f} billion x workers) seconds", rate[1], is_true=follows)
+    page.says("two workers were {:.2f} times as fast", seconds[0] / seconds[1])
 
 
 # ---------------------------------------------------------------- trials
 
 
 def how_settings_are_chosen(page: Page) -> None:
-    page.table("effort", tuning.effort())
     page.says("from {} further trials of mihash's bins", len(pd.read_csv(ROOT / "benchmarks/further.csv")))
 
 
@@ -382,6 +382,7 @@ def of_images(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def measurements(page: Page) -> None:
     page.table("chosen", tuning.chosen())
+    page.table("effort", tuning.effort())
     page.table("neighbours", tuning.chosen_by_neighbours())
     scores = tuning.overall(tuning.means(tuning.of_classes(tuning.read()))).query("method == 'greedyhash'")["score"]
     page.says("its second best, with {:.3f}:", scores.nlargest(2).iloc[1])

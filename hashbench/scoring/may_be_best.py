@@ -335,12 +335,24 @@ def seed_variances(scores: FloatArray) -> SeedVariances:
     -----
     An empirical Bayes estimate, with a prior for each method at each length made of its other lengths. With ``s2`` of
     ``d`` degrees of freedom in a cell, ``e = log s2 - digamma(d / 2) + log(d / 2)`` estimates its log variance, with
-    variance trigamma(d / 2). What remains of ``e`` less an effect of the method and one of the length, beyond chance
-    and with a standard error added, is how far variances of a method differ between lengths; as degrees of freedom,
-    ``prior``. One seed may move all lengths of a method together, which makes them look more alike than they are and
-    worth less; ``shared`` is the squared correlation of seeds at two lengths, less chance: that of all methods, or
-    the method's own where that is more. No variance is less than that of the length's own seeds. Nothing is borrowed
-    with fewer than eight methods of several lengths or without a cell of three seeds.
+    variance trigamma(d / 2). What remains of ``e`` less an effect of the method and one of the length, ``r`` with ``f``
+    degrees of freedom, says how far variances of a method differ between lengths, beyond chance and with a standard
+    error added; as degrees of freedom, ``prior``::
+
+        trigamma(prior / 2) = max(sum(r**2) / f - mean(trigamma(d / 2)), 0)
+                              + sqrt(mean(polygamma(3, d / 2) + 2 * trigamma(d / 2)**2) / f)
+
+    One seed may move all lengths of a method together, which makes them look more alike than they are and worth less;
+    ``shared`` is the squared correlation of seeds at two lengths, less chance, the mean of ``(c**2 - 1 / d) /
+    (1 - 1 / d)`` over pairs of lengths: that of all methods, or the method's own where that is more. With ``m`` other
+    lengths, of ``D`` degrees of freedom together, ``w`` the effect of the length (geometric mean 1) and ``o`` the mean
+    of ``s2 / w`` over the other lengths, weighted by ``d``::
+
+        others = D * (1 - shared) / (1 + m * shared)
+        borrowed = 1 / ((1 + 1 / m) / prior + 1 / others)
+        variance = max(s2, (borrowed * w * o + d * s2) / (borrowed + d)), with borrowed + d degrees of freedom
+
+    Nothing is borrowed with fewer than eight methods of several lengths or without a cell of three seeds.
 
     Sources: G. K. Smyth, "Linear models and empirical Bayes methods for assessing differential expression", 2004;
     `benchmarks/may_be_best.py` simulates the rule.
