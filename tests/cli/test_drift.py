@@ -1,6 +1,7 @@
 """`hashbench compare` of two codes: two codes of the same items, in each way to name them."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -110,12 +111,19 @@ def test_without_labels_only_bits_are_compared(hashbench, arrays):
 
 
 @pytest.mark.usefixtures("empty_folder")
-def test_the_page_shows_what_its_command_prints(hashbench):
+def test_the_command_of_the_page_counts_bits_and_scores_both_versions_with_each_other(hashbench):
     page, scope = "docs/own-codes.md", {}
     for code in blocks(page, "python")[:2]:
         exec(code, scope)
     (command,) = [words for words in commands(page) if words[:1] == ["compare"] and "--query-codes" in words]
-    assert hashbench(*command).stdout.strip("\n") == blocks(page, "text")[0].strip("\n")
+    printed = hashbench(*command).stdout
+    differs = [(scope["bits"] ^ scope["changed"])[rows].sum(axis=1) for rows in (slice(40), slice(40, None))]
+    for role, n_bits in zip(("queries", "database"), differs, strict=True):
+        line = f" {role} +{len(n_bits)} +{(n_bits == 0).mean():.4f} +{n_bits.mean():.4f} +{n_bits.max()} of 24 "
+        assert re.search(line, printed)
+    assert re.findall(r"^ (these|other) +(these|other) +AP ", printed, re.MULTILINE) == [
+        ("these", "these"), ("these", "other"), ("other", "these"), ("other", "other"),
+    ]  # fmt: skip
 
 
 def test_two_codes_files_of_hashbench_are_compared_on_their_dataset(hashbench, digits_data, tmp_path):
