@@ -1,4 +1,5 @@
 import itertools
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -12,6 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from hashbench.bits import unpack
 from hashbench.cards import method_card
+from hashbench.errors import HashbenchError
 from hashbench.method import HashMethod
 from hashbench.pipeline import grid, runner
 from hashbench.pipeline.steps import Demands
@@ -107,6 +109,17 @@ def test_each_combination_of_swept_values_is_one_job():
         ("ksh", {"n_items": 600}),
     ]
     assert settings(["itq"], grid.parse_params(["n_iter=20,50,20"])) == [("itq", {"n_iter": 20}), ("itq", {})]
+
+
+@pytest.mark.parametrize("values", ["8,8.0", "8.0", "8"])
+def test_whole_numbers_of_a_real_parameter_are_the_same_setting_as_floats(values):
+    (job,) = grid.grid(["digits"], ["dpn"], [8], [0], grid.parse_params([f"margin={values}"]))
+    assert json.loads(job.recorded)["margin"] == job.params["margin"] == 8.0
+    assert '"margin":8.0' in job.recorded.replace(" ", "")
+    (of_none,) = grid.grid(["digits"], ["dpsh"], [8], [0], {"eta": np.int64(3)})  # its default is None
+    assert repr(of_none.params["eta"]) == "3.0"
+    with pytest.raises(HashbenchError, match="margin"):
+        grid.grid(["digits"], ["dpn"], [8], [0], {"margin": 10**400})
 
 
 def test_a_parameter_of_one_method_overrides_those_of_all_and_reaches_no_other():
