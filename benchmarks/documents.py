@@ -577,8 +577,8 @@ def tuned_rows(page: Page) -> None:
         group: [one for one in names if method_card(one).group == group] for group in ("class-based", "pair-based")
     }
     classes, pairs = by_group.values()
-    words = "{} of them ({}) learn from classes, {} from pairs."
-    page.says("each by AP. " + words, WORDS[len(classes)].capitalize(), listed(classes), WORDS[len(pairs)])
+    words = "each of 12, 24, 32 and 48 bits. {} of them ({}) learn from classes, {} from pairs."
+    page.says(words, WORDS[len(classes)].capitalize(), listed(classes), WORDS[len(pairs)])
     (trials,) = (one for one in trials_of(FOLDER / "cifar10-s1") if one.method == "greedyhash")
     page.says("greedyhash led by {:.4f} on held-out items", max(trials.scores.values()) - trials.scores["{}"])
     after = cells.query("method == 'greedyhash'").set_index("n_bits")["value"]

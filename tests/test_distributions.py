@@ -192,7 +192,9 @@ def test_plugins_are_checked_strictly_with_a_strict_editable_install(clone, tmp_
 
 
 def test_plugins_are_checked_strictly_by_the_links_of_a_clone(clone, tmp_path):
-    assert "MYPYPATH=build/types mypy --strict --follow-imports silent" in (ROOT / "CONTRIBUTING.md").read_text()
+    assert (
+        "MYPYPATH=build/types .venv/bin/mypy --strict --follow-imports silent" in (ROOT / "CONTRIBUTING.md").read_text()
+    )
     python, _ = environment_in(tmp_path / "environment")
     printed = types_of_plugins(tmp_path, python, "--follow-imports=silent", MYPYPATH=str(clone / "build/types"))
     assert only_the_wrong(printed), printed
