@@ -349,12 +349,6 @@ def speed(page: Page) -> None:
     page.says("whole process was {:.0f} MB for 2,100 queries", peaks[1])
     page.says("several labels, and {:.0f} MB for 100 queries", peaks[2])
     page.says("HDF5 file ({:.0f} MB with a dataset file", peaks[3])
-    loop = measured("Soft histogram")
-    page.says("MIHash and TALR is {} times faster than a loop", span(loop["loop: time"], ".0f"))
-    page.says("takes {} times less memory", span(loop["loop: memory"], ".0f"))
-    page.says("for batches of {} items and {} bits", span(loop["M"], ",.0f"), span(loop["b"], ".0f"))
-    steps = measured("Steps of training").query("method == 'talr-ap'")["times a step of dpsh"]
-    page.says("step of TALR-AP takes {} times as long", span(steps, ".1f"))
 
 
 def scale(page: Page) -> None:
@@ -661,11 +655,6 @@ def real_valued_queries(page: Page) -> None:
     lengths = (f"turned, {n_bits} bits" for n_bits in (16, 32, 64))
     page.table("real-valued", ["dataset", *lengths, "change of AP@1000"], lines)
     page.says("AP@1000 of ten quick methods changes by {}, and mostly rises", span(every, "+.3f"))
-    splits = table[table["dataset"].str.startswith("cifar10-s1-unseen")].groupby("dataset")
-    turned, n_pairs, gains = zip(*(reversed_by_dot(part) for _, part in splits), strict=True)
-    page.says("On the {} splits with unseen classes", WORDS[len(splits)])
-    page.says("32 bits, {} of {} pairs are turned", span(turned, "d"), span(n_pairs, "d"))
-    page.says("AP@1000 changes by {} (`hashbench", span((gain for of_split in gains for gain in of_split), "+.3f"))
 
 
 def readme_findings(page: Page) -> None:
