@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import replace
 from itertools import groupby
 from numbers import Integral
@@ -56,13 +56,11 @@ def run_all(
 
 def run(jobs: Sequence[Job], demands: Demands, on_progress: Progress = silent) -> Iterator[Outcome]:
     """Run the jobs of a grid one after the other, as `run_all` does."""
-    from threadpoolctl import threadpool_limits
-
     for spec, of_dataset in groupby(jobs, attrgetter("dataset")):
         dataset, words = load(spec, on_progress)
         notes: tuple[str, ...] = (f"{words or 'reused'} dataset",)
         for _, of_method in groupby(of_dataset, attrgetter("method")):
-            with threadpool_limits(_thread_limit(dataset)):
+            with _threads(dataset):
                 for job in of_method:
                     outcome = finish(job, dataset, demands, on_progress)
                     yield replace(outcome, notes=(*notes, *outcome.notes))
@@ -70,12 +68,16 @@ def run(jobs: Sequence[Job], demands: Demands, on_progress: Progress = silent) -
         del dataset  # one in memory at a time
 
 
-def _thread_limit(dataset: Dataset | HashbenchError) -> int | None:
-    """Return 1 for numerical libraries where the training items have few values, else None."""
+def _threads(dataset: Dataset | HashbenchError) -> AbstractContextManager[object]:
+    """Limit numerical libraries to one thread where the training items have few values."""
     if isinstance(dataset, HashbenchError):
-        return None
+        return nullcontext()
+    from threadpoolctl import threadpool_limits
+
     items: Any = dataset.images if dataset.features is None else dataset.features
-    return 1 if len(dataset.train) * math.prod(items.shape[1:]) < MANY_VALUES else None
+    is_small = len(dataset.train) * math.prod(items.shape[1:]) < MANY_VALUES
+    limits: AbstractContextManager[object] = threadpool_limits(1 if is_small else None)
+    return limits
 
 
 def in_order(outcomes: Iterable[Outcome], jobs: Sequence[Job]) -> list[Outcome]:

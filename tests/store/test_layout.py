@@ -85,7 +85,8 @@ def test_bits_that_the_third_snippet_computes_from_a_model_are_those_of_the_meth
 
 @pytest.mark.parametrize("path", ["codes/digits/itq-32-s0.h5", "codes/digits/itq-32-s0.model.h5", "datasets/digits.h5"])
 def test_the_digest_that_the_page_defines_is_the_one_in_the_file(path, folder):
-    assert "SHA-256 of `record` and the arrays, each after a header `PATH;DTYPE;SHAPE;`" in " ".join(PAGE.split())
+    words = "SHA-256 of `record` and then the arrays, each after a header `PATH;DTYPE;SHAPE;`, such as"
+    assert f"{words} `database;<i8;(1597,);`" in " ".join(PAGE.split())
     with h5py.File(folder / "data" / path) as file:
         digest = hashlib.sha256()
         for name in ["record", *json.loads(file["record"][()])["arrays"]]:
