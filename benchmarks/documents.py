@@ -586,15 +586,10 @@ def tuned_rows(page: Page) -> None:
     cells, names, by_length = best_of("tmc2007", [16, 32, 48, 64])
     page.says("with two seeds. {} may be the best at 16, 32, 48 and 64 bits", listed(names))
     page.says("dfh at all but 16.", is_true=["dfh" in found for found in by_length] == [False, True, True, True])
-    grid = tomllib.loads((ROOT / "benchmarks/rows/tmc2007.toml").read_text())["methods"]
-    moved = [name for name, chosen in grid.items() if len(chosen) > 1]
-    lines = mean_over_seeds(rows(dataset="tmc2007")).query("method in @moved")
-    tuned, defaults = (
-        lines.query(which).set_index(["method", "n_bits"])["value"] for which in ("tuned > 0", "tuned == 0")
-    )
-    gains = (tuned - defaults).dropna()
+    grid = tuned_grid("tmc2007")
+    n_moved, gains = gains_of_tuning("tmc2007")
     lost = gains[gains <= 0]
-    page.says("Each of the {} methods that left its defaults gained AP", len(moved))
+    page.says("Each of the {} methods that left its defaults gained AP", n_moved)
     words = "by up to {:.3f}, except {}, which lost up to {:.3f} at {}."
     (loser,) = {name for name, _ in lost.index}
     page.says(words, gains.max(), loser, -gains.min(), WORDS[len(lost)])
@@ -604,6 +599,22 @@ def tuned_rows(page: Page) -> None:
     page.says(
         "has an AP of {:.3f} at 32 bits, above {} of the other {} tuned", own, (at_32 < own).sum(), len(at_32) - 1
     )
+
+
+def tuned_grid(dataset: str) -> dict[str, dict[str, Any]]:
+    """Return the settings of each method in the grid of a tuned dataset."""
+    grid: dict[str, dict[str, Any]] = tomllib.loads((ROOT / f"benchmarks/rows/{dataset}.toml").read_text())["methods"]
+    return grid
+
+
+def gains_of_tuning(dataset: str) -> tuple[int, "pd.Series[float]"]:
+    """Return how many methods left their defaults on a dataset, and their gains of AP where both settings were run."""
+    moved = [name for name, chosen in tuned_grid(dataset).items() if len(chosen) > 1]
+    lines = mean_over_seeds(rows(dataset=dataset)).query("method in @moved")
+    tuned, defaults = (
+        lines.query(which).set_index(["method", "n_bits"])["value"] for which in ("tuned > 0", "tuned == 0")
+    )
+    return len(moved), (tuned - defaults).dropna()
 
 
 def of_dispersion(metric: str, n_bits: int) -> list["pd.Series[float]"]:
