@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hashbench._plugins import same_folder
@@ -136,7 +135,7 @@ def grid(
         for combination, length in itertools.product(itertools.product(*values), lengths):
             setting = dict(zip(settings, combination, strict=True))
             preset = card.preset(str(setting.pop("preset")), length) if "preset" in setting else {}
-            changed = _changed(card, _typed(card, preset) | setting)
+            changed = _changed(card, preset | setting)
             for seed in own_seeds:
                 key = f"{spec} {card.name} {length} {seed} {sorted(changed.items())}"
                 jobs.setdefault(key, Job(spec, card, length, seed, changed, n_trials))
@@ -171,7 +170,7 @@ def by_variant(
                 f"{TUNED} of {name} is {n_trials!r}, expected the number of settings that were tried to choose its "
                 "parameters. Leave it out if none were."
             )
-        resolved.append((cards[name], _typed(cards[name], {**settings, **own[name]}), n_trials))
+        resolved.append((cards[name], {**settings, **own[name]}, n_trials))
     return resolved
 
 
@@ -249,21 +248,6 @@ def _check_known(general: Mapping[str, Any], known: Mapping[str, set[str]]) -> N
         if key in FOR_SOME:
             raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {general[key]!r}. Leave it out.")
         raise _unknown(" or ".join(known), key, general[key], set().union(*known.values()) - {*FOR_SOME})
-
-
-def _typed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return whole numbers as floats if a parameter's default or a value to try is one: 8 and 8.0 are one setting."""
-
-    def typed(key: str, value: Any) -> Any:
-        if isinstance(value, Sweep):
-            return Sweep(typed(key, one) for one in value)
-        is_real = any(isinstance(one, float) for one in (card.params.get(key), *card.tunable.get(key, ())))
-        if is_real and isinstance(value, Integral) and not isinstance(value, bool):
-            with suppress(OverflowError):  # refused later, as beyond what the parameter takes
-                return float(value)
-        return value
-
-    return {key: typed(key, value) for key, value in params.items()}
 
 
 def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:

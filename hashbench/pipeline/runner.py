@@ -1,16 +1,12 @@
 """Running the jobs of a grid: one after the other, in processes of joblib, or on the workers of a cluster."""
 
-import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from contextlib import redirect_stdout
 from dataclasses import replace
-from itertools import groupby
 from numbers import Integral
-from operator import attrgetter
-from typing import Any
 
 from hashbench._parallel import n_processors
 from hashbench._typing import Progress, silent
@@ -23,8 +19,6 @@ from hashbench.pipeline.preparation import PreparedDataset, find_dataset
 from hashbench.pipeline.steps import Demands
 from hashbench.store.files import data_dir, data_folder, lock_timeout
 from hashbench.store.provenance import Provenance
-
-MANY_VALUES = 1_000_000  # in training items, from which a second thread saves more time than it spends waiting
 
 
 def run_all(
@@ -56,28 +50,15 @@ def run_all(
 
 def run(jobs: Sequence[Job], demands: Demands, on_progress: Progress = silent) -> Iterator[Outcome]:
     """Run the jobs of a grid one after the other, as `run_all` does."""
-    for spec, of_dataset in groupby(jobs, attrgetter("dataset")):
-        dataset, words = load(spec, on_progress)
-        notes: tuple[str, ...] = (f"{words or 'reused'} dataset",)
-        for _, of_method in groupby(of_dataset, attrgetter("method")):
-            with _threads(dataset):
-                for job in of_method:
-                    outcome = finish(job, dataset, demands, on_progress)
-                    yield replace(outcome, notes=(*notes, *outcome.notes))
-                    notes = ()
-        del dataset  # one in memory at a time
-
-
-def _threads(dataset: Dataset | HashbenchError) -> AbstractContextManager[object]:
-    """Limit numerical libraries to one thread where the training items have few values."""
-    if isinstance(dataset, HashbenchError):
-        return nullcontext()
-    from threadpoolctl import threadpool_limits
-
-    items: Any = dataset.images if dataset.features is None else dataset.features
-    is_small = len(dataset.train) * math.prod(items.shape[1:]) < MANY_VALUES
-    limits: AbstractContextManager[object] = threadpool_limits(1 if is_small else None)
-    return limits
+    datasets: dict[str, Dataset | HashbenchError] = {}
+    for job in jobs:
+        notes = []
+        if job.dataset not in datasets:
+            datasets.clear()  # one dataset in memory at a time
+            datasets[job.dataset], words = load(job.dataset, on_progress)
+            notes.append(f"{words or 'reused'} dataset")
+        outcome = finish(job, datasets[job.dataset], demands, on_progress)
+        yield replace(outcome, notes=(*notes, *outcome.notes))
 
 
 def in_order(outcomes: Iterable[Outcome], jobs: Sequence[Job]) -> list[Outcome]:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.reranking import Vectors
 
 BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
+MANY_VALUES = 1_000_000  # of all items, from which numerical libraries may use several threads
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,6 @@ def encode(dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress
     Progress counts epochs, then encoded items. Raises Refusal if the method cannot run on this dataset.
     """
     from sklearn.base import clone
-    from sklearn.utils import gen_batches
 
     method: HashMethod = clone(job.estimator)
     reason = method.refusal(dataset)
@@ -82,6 +82,15 @@ def encode(dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress
         raise Refusal(reason)
     provenance = job.provenance(dataset)
     _open_session(method, provenance, _checkpoint_path(dataset, job), demands.resume, on_progress)
+    with _threads(dataset):
+        return _fit_and_encode(method, dataset, provenance, model_path(dataset, job), demands, on_progress)
+
+
+def _fit_and_encode(
+    method: "HashMethod", dataset: Dataset, provenance: Provenance, model: Path, demands: Demands, on_progress: Progress
+) -> Codes:
+    from sklearn.utils import gen_batches
+
     start = time.perf_counter()
     supervision: Any = dataset.train_affinity() if method.supervision == "affinity" else None
     if method.supervision == "labels" and dataset.labels is not None:
@@ -96,14 +105,14 @@ def encode(dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress
         for rows in gen_batches(len(index), BATCH[method.input_kind]):
             inputs = _inputs(dataset, method, index[rows])
             codes = method.transform(inputs)
-            check_codes(codes, (rows.stop - rows.start, job.n_bits), f"method {job.method!r}")
+            check_codes(codes, (rows.stop - rows.start, provenance.n_bits), f"method {provenance.method!r}")
             parts.append(pack(codes))
             n_done += rows.stop - rows.start
             on_progress("items", n_done, n_items)
         packed[role] = np.concatenate(parts)
     outputs = outputs_of_queries(dataset, method) if demands.needs_outputs else None
     if demands.keep_models:
-        write_model(method, provenance, model_path(dataset, job))
+        write_model(method, provenance, model)
     device = str(getattr(method, "device", "cpu"))
     device = find_device(device).type if device == "auto" else device.partition(":")[0]
     return Codes(
@@ -213,7 +222,8 @@ def scores_of(
         known = {} if demands.force else score_cache.read(codes)
         missing = [name for name in demands.metrics if name not in known]
         if missing:
-            scored = problem_of(dataset, codes).evaluate(missing, on_progress=on_progress)
+            with _threads(dataset):
+                scored = problem_of(dataset, codes).evaluate(missing, on_progress=on_progress)
             built_in = [name for name in scored.scores if get_metric(name).is_built_in]
             if built_in:
                 score_cache.write(codes, known | arrays_of(scored, built_in))
@@ -279,6 +289,15 @@ def features_of(dataset: Dataset) -> "Callable[[], Vectors]":
 def needs_vectors(metric_names: Iterable[str]) -> bool:
     """Return whether any metric re-ranks."""
     return any(get_metric(name).family.needs_candidates for name in metric_names)
+
+
+def _threads(dataset: Dataset) -> AbstractContextManager[object]:
+    """Limit the numerical libraries that are loaded to one thread if the items have few values: others only wait."""
+    from threadpoolctl import threadpool_limits
+
+    items: Any = dataset.images if dataset.features is None else dataset.features
+    limits: AbstractContextManager[object] = threadpool_limits(None if items.size >= MANY_VALUES else 1)
+    return limits
 
 
 def _open_session(

@@ -1,5 +1,4 @@
 import itertools
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -9,14 +8,11 @@ import pytest
 from helpers.paths import built_in_methods
 from helpers.result_files import contents, rows_in
 from helpers.thoroughness import ALL
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from hashbench.bits import unpack
 from hashbench.cards import method_card
-from hashbench.errors import HashbenchError
 from hashbench.method import HashMethod
-from hashbench.pipeline import grid, runner
-from hashbench.pipeline.steps import Demands
+from hashbench.pipeline import grid
 from hashbench.registry import get_method
 from hashbench.store import hdf5
 
@@ -109,17 +105,6 @@ def test_each_combination_of_swept_values_is_one_job():
         ("ksh", {"n_items": 600}),
     ]
     assert settings(["itq"], grid.parse_params(["n_iter=20,50,20"])) == [("itq", {"n_iter": 20}), ("itq", {})]
-
-
-@pytest.mark.parametrize("values", ["8,8.0", "8.0", "8"])
-def test_whole_numbers_of_a_real_parameter_are_the_same_setting_as_floats(values):
-    (job,) = grid.grid(["digits"], ["dpn"], [8], [0], grid.parse_params([f"margin={values}"]))
-    assert json.loads(job.recorded)["margin"] == job.params["margin"] == 8.0
-    assert '"margin":8.0' in job.recorded.replace(" ", "")
-    (of_none,) = grid.grid(["digits"], ["dpsh"], [8], [0], {"eta": np.int64(3)})  # its default is None
-    assert repr(of_none.params["eta"]) == "3.0"
-    with pytest.raises(HashbenchError, match="margin"):
-        grid.grid(["digits"], ["dpn"], [8], [0], {"margin": 10**400})
 
 
 def test_a_parameter_of_one_method_overrides_those_of_all_and_reaches_no_other():
@@ -300,24 +285,3 @@ def test_an_interrupted_run_keeps_finished_jobs_and_the_next_one_completes(hashb
     whole = hashbench(*command, "--results", results / "whole", "--force")
     assert whole.exit_code == 0
     assert contents(results / "tiny") == contents(results / "whole" / "tiny")
-
-
-@pytest.mark.parametrize(("many", "expected"), [(121, 1), (120, 2)])
-def test_numerical_libraries_have_one_thread_where_training_items_have_few_values(
-    tiny_file, data, monkeypatch, many, expected
-):
-    method, seen = get_method("lsh"), set()
-    fit = method._fit
-
-    def watched(self, X, y):
-        seen.update(pool["num_threads"] for pool in threadpool_info())
-        return fit(self, X, y)
-
-    monkeypatch.setattr(method, "_fit", watched)
-    monkeypatch.setattr(runner, "MANY_VALUES", many)  # 30 training items have four features each
-    jobs = grid.grid([str(tiny_file())], ["lsh"], [2, 3], [0], {})
-    with threadpool_limits(2):
-        for outcome in runner.run(jobs, Demands()):
-            assert outcome.made.threads == expected
-        assert {pool["num_threads"] for pool in threadpool_info()} == {2}
-    assert seen == {expected}

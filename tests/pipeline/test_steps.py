@@ -1,11 +1,16 @@
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from helpers.result_files import rows_in
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from hashbench import evaluate
+from hashbench import evaluate, registry
 from hashbench.bits import unpack
+from hashbench.pipeline import grid, runner, steps
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir
 
@@ -60,3 +65,34 @@ def test_balls_without_items_make_no_query_undefined_scored_now_or_from_the_cach
         )
     assert rows[0] == rows[1] == rows[2] | {"AP": rows[0]["AP"]}
     assert rows[0]["AP"][1] == "0" < rows[0]["P@r0:skip"][1]
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(("many", "expected"), [(161, 1), (160, 2)])
+def test_a_job_has_one_thread_of_numerical_libraries_if_the_items_have_few_values(
+    tiny_file, monkeypatch, many, expected
+):
+    method, threads = registry.get_method("lsh"), set()
+    fit, problem_of = method._fit, steps.problem_of
+
+    def note():
+        threads.update(pool["num_threads"] for pool in threadpool_info())
+
+    monkeypatch.setattr(method, "_fit", lambda *args: (note(), fit(*args))[1])
+    monkeypatch.setattr(steps, "problem_of", lambda *args: (note(), problem_of(*args))[1])
+    monkeypatch.setattr(steps, "MANY_VALUES", many)  # 40 items have four features each
+    jobs = grid.grid([str(tiny_file())], ["lsh"], [2, 3], [0], {})
+    with threadpool_limits(2):
+        outcomes = [*runner.run(jobs, steps.Demands())]
+        assert {pool["num_threads"] for pool in threadpool_info()} == {2}
+    assert [outcome.made.threads for outcome in outcomes] == [expected] * 2
+    assert threads == {expected}
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_the_first_job_of_a_process_has_one_thread_too(tmp_path):
+    code = "from hashbench import run; run('itq', 8, results={!r})".format(str(tmp_path / "results"))
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    (record,) = json.loads((tmp_path / "results" / "digits" / "itq.json").read_text())["origins"].values()
+    assert record["threads"] == 1
