@@ -204,7 +204,8 @@ def effort() -> str:
     now, earlier = table.drop_duplicates(KEY[:5]), earlier[earlier["dataset"].str.endswith(":images")]
     counts = pd.crosstab(now["method"], now["dataset"]).filter(like=":images").reindex(registry.built_in_methods())
     counts["images, earlier code"] = earlier["method"].value_counts()
-    counts["trials that failed"] = table.loc[table["failure"].notna(), "method"].value_counts()
+    failed = table[table["failure"].notna() & table["dataset"].str.endswith(":images")]
+    counts["trials that failed"] = failed["method"].value_counts()
     counts = counts.fillna(0).astype(int)
     by_counts = counts[counts.any(axis=1)].groupby([*counts], sort=False)
     alike = [(", ".join(f"`{name}`" for name in rows.index), *row) for row, rows in by_counts]

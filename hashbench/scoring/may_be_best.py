@@ -343,14 +343,15 @@ def seed_variances(scores: FloatArray) -> SeedVariances:
                               + sqrt(mean(polygamma(3, d / 2) + 2 * trigamma(d / 2)**2) / f)
 
     One seed may move all lengths of a method together, which makes them look more alike than they are and worth less;
-    ``shared`` is the squared correlation of seeds at two lengths, less chance, the mean of ``(c**2 - 1 / d) /
-    (1 - 1 / d)`` over pairs of lengths: that of all methods, or the method's own where that is more. With ``m`` other
-    lengths, of ``D`` degrees of freedom together, ``w`` the effect of the length (geometric mean 1) and ``o`` the mean
-    of ``s2 / w`` over the other lengths, weighted by ``d``::
+    ``shared`` is the squared correlation ``c**2`` of the seeds of two lengths, less chance, the mean of
+    ``(c**2 - 1 / k) / (1 - 1 / k)`` over pairs of lengths with ``k + 1 >= 3`` common seeds, from 0 to 1: that of all
+    methods, or the method's own where that is more. With ``m`` other lengths, of ``D`` degrees of freedom together,
+    ``w`` the effect of the length (geometric mean 1) and ``others`` the mean of ``s2 / w`` over the other lengths,
+    weighted by ``d``::
 
-        others = D * (1 - shared) / (1 + m * shared)
-        borrowed = 1 / ((1 + 1 / m) / prior + 1 / others)
-        variance = max(s2, (borrowed * w * o + d * s2) / (borrowed + d)), with borrowed + d degrees of freedom
+        worth = D * (1 - shared) / (1 + m * shared)
+        borrowed = 1 / ((1 + 1 / m) / prior + 1 / worth)
+        variance = max(s2, (borrowed * w * others + d * s2) / (borrowed + d)), with borrowed + d degrees of freedom
 
     Nothing is borrowed with fewer than eight methods of several lengths or without a cell of three seeds.
 

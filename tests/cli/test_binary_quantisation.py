@@ -84,6 +84,16 @@ def test_the_page_has_the_numbers_that_its_commands_print(hashbench):
         "and {} candidates reach {} ({} to {})"
     )
     assert words.format(*numbers) in text
+    printed = hashbench(*COMMANDS[3]).stdout
+    assert [line.split() for line in printed.splitlines()[:1]] == [
+        ["wanted", "R@10", "candidates", "from", "to", "fewest", "most", "recall", "tie_sd", "low", "high"]
+    ]
+    keys = ("wanted", "n_candidates", "n_candidates_low", "n_candidates_high", "fewest", "most")
+    shown = [[str(count[key]) for key in keys] + [f"{count['recall']['mean']:.4f}"] for count in counts]
+    assert [line.split()[:7] for line in printed.splitlines()[2:4]] == shown
+    for count in counts:
+        assert count["fewest"] < count["n_candidates"] < count["most"]
+        assert count["n_candidates_low"] < count["n_candidates"] < count["n_candidates_high"]
 
 
 def table_of(name):

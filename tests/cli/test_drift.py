@@ -117,9 +117,14 @@ def test_the_command_of_the_page_counts_bits_and_scores_both_versions_with_each_
         exec(code, scope)
     (command,) = [words for words in commands(page) if words[:1] == ["compare"] and "--query-codes" in words]
     printed = hashbench(*command).stdout
-    differs = [(scope["bits"] ^ scope["changed"])[rows].sum(axis=1) for rows in (slice(40), slice(40, None))]
-    for role, n_bits in zip(("queries", "database"), differs, strict=True):
-        line = f" {role} +{len(n_bits)} +{(n_bits == 0).mean():.4f} +{n_bits.mean():.4f} +{n_bits.max()} of 24 "
+    for role, rows in (("queries", slice(40)), ("database", slice(40, None))):
+        differs = (scope["bits"] ^ scope["changed"])[rows]
+        n_bits, n_items = differs.sum(axis=1), differs.sum(axis=0)
+        most = [f"{bit} \\({n_items[bit] / len(differs):.4f}\\)" for bit in np.argsort(-n_items, kind="stable")[:3]]
+        worst = ", ".join(most[: (n_items > 0).sum()])
+        line = (
+            f" {role} +{len(n_bits)} +{(n_bits == 0).mean():.4f} +{n_bits.mean():.4f} +{n_bits.max()} of 24 +{worst}\n"
+        )
         assert re.search(line, printed)
     assert re.findall(r"^ (these|other) +(these|other) +AP ", printed, re.MULTILINE) == [
         ("these", "these"), ("these", "other"), ("other", "these"), ("other", "other"),

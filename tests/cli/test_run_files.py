@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from helpers.documents import blocks, commands
 from helpers.json_output import scores_in
+from helpers.paths import ROOT
 from scipy.stats import ttest_rel
 
 import hashbench as package
@@ -69,16 +70,27 @@ def test_zipped_files_score_alike_in_all_formats(folder, hashbench):
     assert re.fullmatch(r"AP,0\.541667,0\.127041,0\.\d+,0\.133328,,0\.388889,0\.694444,2,0", as_csv.splitlines()[1])
 
 
-def test_without_ties_ir_measures_gives_the_same_numbers_by_the_options_that_the_page_names():
+def test_the_first_lines_of_python_score_a_tie_of_three_with_two_relevant_ones():
+    exec(blocks(PAGE, "python")[0], scope := {})
+    score = scope["found"].summary["AP"]
+    assert [score.low, score.mean, score.high] == pytest.approx([5 / 18, 1 / 3, 7 / 18])  # at ranks 2 to 4, of three
+    assert scope["found"].per_query["metric"].tolist() == ["AP", "NDCG@10:trec"]
+
+
+def test_without_ties_ir_measures_gives_the_same_numbers_by_the_options_that_the_page_names(folder):
     ir_measures = pytest.importorskip("ir_measures")
+    words = 'data frames of what its readers return to `evaluate_run`, with `complete=True` and `undefined="zero"`'
+    assert words in " ".join((ROOT / PAGE).read_text().split())
     names = {
         "AP": "AP", "AP@2": "AP@2:relevant", "nDCG": "NDCG:trec", "nDCG@10": "NDCG@10:trec", "P@2": "P@2", "R@3": "R@3",
         "RR": "RR", "RR@2": "RR@2", "Rprec": "RPrec", "Success@1": "Hit@1",
     }  # fmt: skip
-    run = {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"a": 1.0}}
-    qrels = {"q1": {"b": 2, "c": 1, "d": 1}, "q2": {"a": 0}, "q3": {"a": 1}}
+    (folder / "run.txt").write_text("q1 Q0 a 1 3 x\nq1 Q0 b 2 2 x\nq1 Q0 c 3 1 x\nq2 Q0 a 1 1 x\n")
+    (folder / "qrels.txt").write_text("q1 0 b 2\nq1 0 c 1\nq1 0 d 1\nq2 0 a 0\nq3 0 a 1\n")
+    run, qrels = [*ir_measures.read_trec_run("run.txt")], [*ir_measures.read_trec_qrels("qrels.txt")]
     theirs = ir_measures.calc_aggregate([ir_measures.parse_measure(name) for name in names], qrels, run)
-    ours = package.evaluate_run(run, qrels, [*names.values()], complete=True, undefined="zero").summary
+    frames = pd.DataFrame(run), pd.DataFrame(qrels)
+    ours = package.evaluate_run(*frames, [*names.values()], complete=True, undefined="zero").summary
     assert {name: ours[names[name]].mean for name in names} == pytest.approx(
         {str(measure): value for measure, value in theirs.items()}, abs=1e-12
     )
