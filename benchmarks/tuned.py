@@ -122,9 +122,10 @@ def grid_of(folder: Path) -> str:
     return "\n".join(lines)
 
 
-def grid_path(folder: Path) -> Path:
-    """Return the grid whose settings the trials of a folder choose; it need not exist yet."""
-    return FOLDER.with_name("rows") / f"{folder.name}.toml"
+def is_finished(folder: Path) -> bool:
+    """Return whether the grid of a dataset has the settings that its trials choose."""
+    path = FOLDER.with_name("rows") / f"{folder.name}.toml"
+    return path.exists() and "\ntuned = " in path.read_text()
 
 
 def page() -> str:
@@ -133,7 +134,7 @@ def page() -> str:
         rows = read_folder(folder).values()
         (features,), (n_bits,), seeds = ({getattr(row, key) for row in rows} for key in ("features", "n_bits", "seed"))
         about = f"Features: {features}. At {n_bits} bits, {_seeds(sorted(seeds))}."
-        if not grid_path(folder).exists():
+        if not is_finished(folder):
             about += " These trials are not finished: other methods follow, and the rows still have the defaults."
         parts.append(f"## {folder.name}\n\n{about}\n\n{table(folder)}\n")
     return "\n".join(parts)

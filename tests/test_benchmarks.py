@@ -81,7 +81,7 @@ def test_datasets_without_images_and_networks_without_weights_are_refused(option
 
 # ---------------------------------------------------------------- what rows were tuned by
 
-TUNED = sorted(path.name for path in tuned.FOLDER.iterdir() if path.is_dir() and tuned.grid_path(path).exists())
+TUNED = sorted(path.name for path in tuned.FOLDER.iterdir() if path.is_dir() and tuned.is_finished(path))
 
 
 def test_the_page_of_trials_is_that_of_the_rows_beside_it():
