@@ -4,13 +4,13 @@ from __future__ import annotations  # so that help() shows types as they are wri
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hashbench._validation import as_tuple, check_choice
-from hashbench.errors import HashbenchError, needing, unknown_name
+from hashbench.errors import HashbenchError, needing
 from hashbench.scoring.compilation import reporting_compilation
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.scoring.metrics import get_metric, readings
@@ -168,20 +168,13 @@ def prepare(
     >>> prepare("digits").name
     'digits.h5'
     """
-    from hashbench.adapter import Options, OwnData
+    from hashbench.adapter import Options
     from hashbench.pipeline import preparation
+    from hashbench.pipeline.recipes import own_data
 
-    kinds = {field.name: field.type for field in fields(OwnData) if field.name not in ("name", "items")}
-    if unknown := own.keys() - kinds.keys():
-        raise unknown_name("option of your own dataset", min(unknown), kinds)
-    for name, value in own.items():
-        kind = bool if "bool" in str(kinds[name]) else Integral if "int" in str(kinds[name]) else str | Path | tuple
-        if value is not None and not isinstance(value, kind):
-            raise HashbenchError(f"{name} is {value!r}, expected {kinds[name]}.")
     raw = None if source is None else _as_path(source, "source")
+    data = own_data(dataset, "" if items is None else str(items), own)
     if items is not None:
-        given: dict[str, Any] = {name: str(value) if isinstance(value, Path) else value for name, value in own.items()}
-        data = OwnData(name=dataset, items=str(items), **given)
         return preparation.prepare_own(data, Options(features, raw))[1]
     if own:
         raise HashbenchError(f"{min(own)} is of your own items; give these as items=, or leave it out.")

@@ -9,6 +9,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import fields
+from numbers import Integral
 from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple, get_args
@@ -75,18 +76,43 @@ def read_options(name: str, table: Any, what: str) -> tuple[OwnData, Options]:
     for key, value in table.items():
         if key not in _OPTIONS:
             raise unknown_name("option", f"{what}.{key}", _OPTIONS, like=key)
-        option, least = _OPTIONS[key], 0 if key == "seed" else 1
-        values = as_tuple(value) if option.is_repeatable else (value,)
-        for each in values:
-            if not (isinstance(each, str) if option.kind is Path else type(each) is option.kind):
-                several = ", or a list of such" if option.is_repeatable else ""
-                raise HashbenchError(f"{what}.{key} must be {_EXPECTED[option.kind]}{several}, got {value!r}.")
-            if option.kind is int and not least <= each < 2**32:
-                raise HashbenchError(f"{what}.{key} is {each}, expected {least} to {2**32 - 1}.")
-            if key in _CHOICES and each not in _CHOICES[key]:
-                raise unknown_name(f"{what}.{key}", each, _CHOICES[key])
-        choices[option.owner][option.field] = values if option.is_repeatable else option.kind(value)
+        option = _OPTIONS[key]
+        choices[option.owner][option.field] = _checked(key, value, f"{what}.{key}")
     return OwnData(name, **choices[OwnData]), Options(**choices[Options])
+
+
+def own_data(name: str, items: str, choices: Mapping[str, Any]) -> OwnData:
+    """Return the choices for a dataset of the user's items, from values in Python by field of `OwnData`."""
+    keys = {option.field: key for key, option in _OPTIONS.items() if option.owner is OwnData}
+    del keys["items"]
+    if unknown := choices.keys() - keys.keys():
+        raise unknown_name("option of your own dataset", min(unknown), keys)
+    checked = {}
+    for field, value in choices.items():
+        kind = _OPTIONS[keys[field]].kind
+        if value is None:
+            continue
+        if not isinstance(value, {int: Integral, str: str | Path | list | tuple}.get(kind, kind)):
+            raise HashbenchError(f"{field} is {value!r}, expected {kind.__name__}.")
+        if isinstance(value, Path) or (isinstance(value, Integral) and not isinstance(value, bool)):
+            value = kind(value)
+        checked[field] = _checked(keys[field], value, field)
+    return OwnData(name, items, **checked)
+
+
+def _checked(key: str, value: Any, what: str) -> Any:
+    """Return the value of an option, a tuple if the option is repeatable; refuse what it cannot take."""
+    option, least = _OPTIONS[key], 0 if key == "seed" else 1
+    values = as_tuple(value) if option.is_repeatable else (value,)
+    for each in values:
+        if not (isinstance(each, str) if option.kind is Path else type(each) is option.kind):
+            several = ", or a list of such" if option.is_repeatable else ""
+            raise HashbenchError(f"{what} must be {_EXPECTED[option.kind]}{several}, got {value!r}.")
+        if option.kind is int and not least <= each < 2**32:
+            raise HashbenchError(f"{what} is {each}, expected {least} to {2**32 - 1}.")
+        if key in _CHOICES and each not in _CHOICES[key]:
+            raise unknown_name(what, each, _CHOICES[key])
+    return values if option.is_repeatable else option.kind(value)
 
 
 def options_of(own: OwnData, options: Options) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def encode(dataset: Dataset, job: Job, demands: Demands = Demands(), on_progress
         raise Refusal(reason)
     provenance = job.provenance(dataset)
     _open_session(method, provenance, _checkpoint_path(dataset, job), demands.resume, on_progress)
-    with _threads(dataset):
+    with _limited_threads(dataset):
         return _fit_and_encode(method, dataset, provenance, model_path(dataset, job), demands, on_progress)
 
 
@@ -222,7 +222,7 @@ def scores_of(
         known = {} if demands.force else score_cache.read(codes)
         missing = [name for name in demands.metrics if name not in known]
         if missing:
-            with _threads(dataset):
+            with _limited_threads(dataset):
                 scored = problem_of(dataset, codes).evaluate(missing, on_progress=on_progress)
             built_in = [name for name in scored.scores if get_metric(name).is_built_in]
             if built_in:
@@ -291,7 +291,7 @@ def needs_vectors(metric_names: Iterable[str]) -> bool:
     return any(get_metric(name).family.needs_candidates for name in metric_names)
 
 
-def _threads(dataset: Dataset) -> AbstractContextManager[object]:
+def _limited_threads(dataset: Dataset) -> AbstractContextManager[object]:
     """Limit the numerical libraries that are loaded to one thread if the items have few values: others only wait."""
     from threadpoolctl import threadpool_limits
 
