@@ -33,23 +33,27 @@ def logistic_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", m
     constant, a ``similar`` pair costs log(1 + exp(margin - theta)), another one log(1 + exp(margin + theta)).
     """
     import torch
-    from torch.nn.functional import softplus
 
-    leaf = outputs.detach().requires_grad_()
-    total, slope = outputs.new_zeros(()), torch.zeros_like(leaf)
-    for block, are_similar in _blocks(all_outputs, similar):
-        side = 1 - 2 * are_similar.to(outputs.dtype)
-        cost = softplus(margin + leaf @ block.T / 2 * side, threshold=40).sum()  # above 40, x itself in float64
-        total += cost.detach()
-        slope += torch.autograd.grad(cost, leaf)[0]
-    return total + ((outputs - leaf.detach()) * slope).sum()  # adds 0, and the gradient
+    fixed = outputs.detach()
+    total, slope = outputs.new_zeros(()), torch.zeros_like(fixed)
+    one = outputs.new_ones(())
+    with torch.no_grad():
+        for block, are_similar in _blocks(all_outputs, similar):
+            side = 0.5 - are_similar.to(outputs.dtype)
+            x = (fixed @ block.T).mul_(side).add_(margin)
+            steepness = torch.ops.aten.softplus_backward(one.expand_as(x), x, 1, 40)  # above 40, 1 in float64
+            likelihoods = (steepness - 0.5).abs_().add_(0.5)  # from 1/2 to 1: products of 1,000 are above 0
+            total += x.clamp_(min=0).sum() - sum(part.prod(dim=0).log().sum() for part in likelihoods.split(1000))
+            slope += steepness.mul_(side) @ block
+    return total + ((outputs - fixed) * slope).sum()  # adds 0, and the gradient
 
 
 def sum_of_similar(similar: "Tensor", values: "Tensor") -> "Tensor":
-    """Sum the values (n_items, n) of the items that are ``similar`` (n_batch, n_items), in blocks: (n_batch, n)."""
+    """Sum the values (n_items, n) of the items that are ``similar`` (n_rows, n_items), in blocks: (n_rows, n)."""
     total = values.new_zeros(len(similar), values.shape[1])
-    for block, are_similar in _blocks(values, similar):
-        total.addmm_(are_similar.to(values.dtype), block)
+    for rows, their_similar in zip(total.split(_BLOCK), similar.split(_BLOCK), strict=True):
+        for block, are_similar in _blocks(values, their_similar):
+            rows.addmm_(are_similar.to(values.dtype), block)
     return total
 
 
