@@ -95,7 +95,8 @@ class LearnedHash(HashMethod):
     halve_every : int
         Halve the learning rate after every so many epochs; 0 for never.
     weight_decay : float, default=5e-4
-        Weight decay of weights and biases.
+        Weight decay of weights and biases, with up to 5,000 items to learn from. With more it is multiplied by 5,000 /
+        n_items, as if all items together shared one penalty: networks learn better so.
     bias_multiplier : float, default=0.1
         Factor of the learning rate of biases.
     validation : float, default=0.0

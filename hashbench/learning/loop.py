@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _ENCODED, _ENCODED_IMAGES = 4096, 32  # items per forward pass without gradients
 _LONGEST_STEP = 2.0  # at the initial learning rate
+_DECAYED_FULLY = 5_000  # more items than these share one penalty of their weights
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,9 @@ def train(
     groups = networks.parameter_groups(network, settings.bias_multiplier, settings.pretrained_multiplier)
     if loss.own is not None and any(True for _ in loss.own.to(device).parameters()):
         groups.append({"params": list(loss.own.parameters()), "multiplier": 1.0})
+    weight_decay = settings.weight_decay * min(1.0, _DECAYED_FULLY / len(train_rows))
     optimizer = networks.make_optimizer(
-        settings.optimizer, groups, settings.learning_rate, settings.momentum, settings.weight_decay
+        settings.optimizer, groups, settings.learning_rate, settings.momentum, weight_decay
     )
     all_outputs = torch.zeros(len(train_rows), n_bits, dtype=torch.float64, device=device)
     state = TrainingState(network, loss.own, optimizer, generator, all_outputs, session.seconds_spent)

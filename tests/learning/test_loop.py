@@ -222,6 +222,15 @@ def test_steps_are_taken_with_the_rates_momentum_and_decay_that_parameters_say(o
         assert (group["params"], group["momentum"], group["weight_decay"]) == (2, 0.9, 0.003)
 
 
+@pytest.mark.parametrize(("validation", "share"), [(0.0, 5000 / 8000), (0.25, 5000 / 6000), (0.5, 1.0)])
+def test_more_than_5000_items_share_the_weight_decay_of_5000(optimizer_states, validation, share):
+    features, labels = np.random.default_rng(0).normal(size=(8000, 2)), np.arange(8000) % 2
+    method = registry.get_method("csq")(2, head="linear", epochs=1, batch_size=4000, weight_decay=0.003)
+    method.set_params(validation=validation).fit(features, labels)
+    decays = [group["weight_decay"] for groups in optimizer_states for group in groups]
+    assert decays == pytest.approx([0.003 * share] * len(decays))
+
+
 def test_training_does_not_mind_how_pytorch_is_set_up(example):
     expected = fitted(example)
     torch.set_default_dtype(torch.float64)
