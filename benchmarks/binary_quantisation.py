@@ -58,7 +58,7 @@ IN_TABLES = (8, 32)
 BITS: dict[str, dict[str, Any]] = {
     "sign": {"threshold": "mean"},
     "itq": {},
-    "greedyhash-unsupervised": {"learning_rate": 0.1, "weight_decay": 5e-4, "alpha": 0.1},  # its preset "neighbours"
+    "greedyhash-unsupervised": get_method("greedyhash-unsupervised").preset("neighbours", 32),
 }
 INDEXES: dict[str, Callable[[int], str]] = {  # by bytes per item: what faiss's factory makes
     "RaBitQ": lambda n_bytes: f"PCAR{8 * (n_bytes - 8)},RaBitQ",  # 8 bytes are its two factors

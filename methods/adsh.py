@@ -22,16 +22,16 @@ def adsh_loss(outputs: "Tensor", codes: "Tensor", own_codes: "Tensor", similar: 
 
     ``codes`` (n_items, n_bits) are V, all 0 before the first update, and ``own_codes`` (n_batch, n_bits) those of the
     batch. S is 1 for ``similar`` pairs (n_batch, n_items), one negative number for others, and sums to 0. The first sum
-    is t_i^T V^T V t_i - 2 n_bits t_i . sum_j S_ij v_j, and a constant. Sums of codes are whole numbers, which float32
-    holds exactly up to 16 million items.
+    is t_i^T V^T V t_i - 2 n_bits t_i . sum_j S_ij v_j, and a constant. Sums of codes are whole numbers, which
+    products of float32 hold exactly up to 16 million items.
     """
     relaxed, n_bits = outputs.tanh(), outputs.shape[1]
     n_similar, n_pairs = int(similar.count_nonzero()), similar.numel()
     share = n_similar / max(n_pairs - n_similar, 1)
-    whole = codes.float()
-    pull = (1 + share) * sum_of_similar(similar, whole).to(codes) - share * codes.sum(dim=0)
+    exact = codes.float()
+    pull = (1 + share) * sum_of_similar(similar, exact).to(codes) - share * codes.sum(dim=0)
     constant = n_similar + share**2 * (n_pairs - n_similar)
-    fit = (relaxed @ (whole.T @ whole).to(codes) * relaxed - 2 * n_bits * relaxed * pull).sum() + n_bits**2 * constant
+    fit = (relaxed @ (exact.T @ exact).to(codes) * relaxed - 2 * n_bits * relaxed * pull).sum() + n_bits**2 * constant
     apart = ((own_codes - relaxed).square() * own_codes.abs()).sum()  # nothing where there is no code yet
     return (fit + gamma * apart) / n_pairs
 
@@ -98,6 +98,7 @@ class ADSH(LearnedHash):
             "batch_size": 64,
             "learning_rate": 1e-3,
             "halve_every": 9,
+            "decay_items": None,
             "momentum": 0.0,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,

@@ -68,13 +68,14 @@ class BiHalf(_Unlabelled):
     gamma: float = setting(2.0, real(0), tunable=(0.0, 0.6, 2.0, 6.0, 18.0, 54.0))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "neighbours": {"learning_rate": 0.03, "weight_decay": 8e-4, "gamma": 6.0},
+        "neighbours": {"learning_rate": 0.03, "weight_decay": 5e-4, "decay_items": None, "gamma": 6.0},
         "paper": {
             "epochs": 300,
             "batch_size": 32,
             "learning_rate": 1e-4,
             "halve_every": 36,
             "weight_decay": 5e-4,
+            "decay_items": None,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,
             "gamma": 6.0,

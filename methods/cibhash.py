@@ -107,6 +107,7 @@ class CIBHash(_Unlabelled):
             "learning_rate": 1e-3,
             "halve_every": 0,
             "weight_decay": 0.0,
+            "decay_items": None,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 0.0,
         }

@@ -66,6 +66,7 @@ class CSQ(TargetHash):
             "learning_rate": 1e-4,
             "halve_every": 19,
             "weight_decay": 0.0,
+            "decay_items": None,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 0.01,
             "quantisation": 1e-3,

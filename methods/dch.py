@@ -81,6 +81,7 @@ class DCH(LearnedHash):
             "batch_size": 128,
             "learning_rate": 0.05,
             "halve_every": 0,
+            "decay_items": None,
             "bias_multiplier": 2.0,
             "pretrained_multiplier": 0.1,
             "head": "linear",

@@ -90,6 +90,7 @@ class DFH(ClassHash):
             "learning_rate": 0.01,
             "halve_every": 15,
             "weight_decay": 5e-4,
+            "decay_items": None,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,
             "head": "linear",

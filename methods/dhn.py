@@ -69,6 +69,7 @@ class DHN(LearnedHash):
             "batch_size": 64,
             "learning_rate": 2e-4,
             "halve_every": 2,
+            "decay_items": None,
             "bias_multiplier": 2.0,
             "pretrained_multiplier": 0.1,
             "head": "linear",

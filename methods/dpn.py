@@ -77,6 +77,7 @@ class DPN(TargetHash):
             "targets": "bernoulli",
             "margin": 1.0,
             "weight_decay": lambda n_bits: 5e-4 / n_bits,  # the authors sum over bits
+            "decay_items": None,
         }
     }
 

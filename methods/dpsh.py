@@ -71,6 +71,7 @@ class DPSH(LearnedHash):
             "learning_rate": 0.05,
             "halve_every": 15,
             "weight_decay": 1e-5,
+            "decay_items": None,
             "momentum": 0.0,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,

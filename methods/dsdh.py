@@ -111,6 +111,7 @@ class DSDH(ClassHash):
             "learning_rate": 0.02,
             "halve_every": 11,
             "weight_decay": 2.5e-4,
+            "decay_items": None,
             "momentum": 0.0,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,

@@ -16,6 +16,7 @@ _NET = {
     "head": "linear",
     "batch_size": 200,
     "weight_decay": 4e-3,
+    "decay_items": None,
     "bias_multiplier": 2.0,
     "pretrained_multiplier": 1.0,
     "margin": 2.0,

@@ -76,6 +76,7 @@ class DTSH(LearnedHash):
             "learning_rate": 4.5e-3,
             "halve_every": 34,
             "weight_decay": 5.6e-5,
+            "decay_items": None,
             "momentum": 0.0,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,

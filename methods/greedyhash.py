@@ -71,6 +71,7 @@ class GreedyHash(ClassHash):
             "learning_rate": 1e-3,
             "halve_every": 9,
             "weight_decay": 5e-4,
+            "decay_items": None,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,
             "head": "linear",

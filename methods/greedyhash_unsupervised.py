@@ -52,13 +52,14 @@ class GreedyHashUnsupervised(_Unlabelled):
     alpha: float = setting(0.3, real(0), tunable=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "neighbours": {"learning_rate": 0.1, "weight_decay": 8e-4, "alpha": 0.1},
+        "neighbours": {"learning_rate": 0.1, "weight_decay": 5e-4, "decay_items": None, "alpha": 0.1},
         "paper": {
             "epochs": 60,
             "batch_size": 32,
             "learning_rate": 1e-4,
             "halve_every": 0,
             "weight_decay": 5e-4,
+            "decay_items": None,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,
             "alpha": 0.1,

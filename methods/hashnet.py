@@ -87,6 +87,7 @@ class HashNet(LearnedHash):
             "learning_rate": 2e-3,
             "halve_every": 51,
             "weight_decay": 5e-4,
+            "decay_items": None,
             "bias_multiplier": 2.0,
             "head": "linear",
             "pretrained_multiplier": 0.1,

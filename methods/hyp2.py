@@ -99,6 +99,7 @@ class HyP2(ClassHash):
             "batch_size": 100,
             "learning_rate": 0.02,
             "halve_every": 10,
+            "decay_items": None,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 0.5,
             "head": "linear",

@@ -83,6 +83,7 @@ class IDHN(ClassHash):
             "learning_rate": 1e-3,
             "halve_every": 16,
             "weight_decay": 0.0,
+            "decay_items": None,
             "bias_multiplier": 1.0,
             "slope": 5.0,
             "head": "linear",

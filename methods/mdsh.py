@@ -87,6 +87,7 @@ class MDSH(TargetHash):
             "learning_rate": 1e-5,
             "halve_every": 0,
             "weight_decay": 1e-5,
+            "decay_items": None,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 1.0,
             "head": "linear",

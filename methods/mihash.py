@@ -73,6 +73,7 @@ class MIHash(_Ranked):
             "epochs": 100,
             "learning_rate": 0.1,
             "halve_every": 10,
+            "decay_items": None,
             "alpha": 20.0,
             "n_bins": 16,
         }

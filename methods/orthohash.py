@@ -81,6 +81,7 @@ class OrthoHash(TargetHash):
             "optimizer": "adam",
             "learning_rate": 1e-4,
             "halve_every": 24,
+            "decay_items": None,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 0.1,
             "head": "linear",

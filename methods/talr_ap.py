@@ -101,6 +101,7 @@ class TALRAP(_TALR):
             "learning_rate": 0.01,
             "halve_every": 0,
             "weight_decay": 5e-4,
+            "decay_items": None,
             "alpha": 0.5,
             "head": "linear",
             "bias_multiplier": 1.0,

@@ -108,6 +108,7 @@ class TALRNDCG(_TALR):
             "batch_size": 256,
             "learning_rate": 0.01,
             "halve_every": 0,
+            "decay_items": None,
             "alpha": 0.5,
             "bias_multiplier": 1.0,
             "pretrained_multiplier": 0.01,

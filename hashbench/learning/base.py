@@ -95,8 +95,10 @@ class LearnedHash(HashMethod):
     halve_every : int
         Halve the learning rate after every so many epochs; 0 for never.
     weight_decay : float, default=5e-4
-        Weight decay of weights and biases, with up to 5,000 items to learn from. With more it is multiplied by 5,000 /
-        n_items, as if all items together shared one penalty: networks learn better so.
+        Weight decay of weights and biases.
+    decay_items : int or None, default=5000
+        Number of training items that ``weight_decay`` is meant for. With more, it is multiplied by decay_items /
+        n_items; None for never.
     bias_multiplier : float, default=0.1
         Factor of the learning rate of biases.
     validation : float, default=0.0
@@ -156,6 +158,7 @@ class LearnedHash(HashMethod):
     momentum: float = setting(0.9, real(0, 1, closed="left"))
     halve_every: int = setting(10, whole(0))
     weight_decay: float = setting(5e-4, real(0), tunable=_DECAYS)
+    decay_items: int | None = setting(5000, whole(1), None)
     bias_multiplier: float = setting(0.1, real(0))
     validation: float = setting(0.0, real(0, 0.5))
     device: str = setting("auto", choice(*DEVICES))

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _ENCODED, _ENCODED_IMAGES = 4096, 32  # items per forward pass without gradients
 _LONGEST_STEP = 2.0  # at the initial learning rate
-_DECAYED_FULLY = 5_000  # more items than these share one penalty of their weights
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,7 @@ class Settings:
     momentum: float
     halve_every: int
     weight_decay: float
+    decay_items: int | None
     bias_multiplier: float
     pretrained_multiplier: float | None  # None: the backbone learns like the head
     validation: float
@@ -134,7 +134,9 @@ def train(
     groups = networks.parameter_groups(network, settings.bias_multiplier, settings.pretrained_multiplier)
     if loss.own is not None and any(True for _ in loss.own.to(device).parameters()):
         groups.append({"params": list(loss.own.parameters()), "multiplier": 1.0})
-    weight_decay = settings.weight_decay * min(1.0, _DECAYED_FULLY / len(train_rows))
+    weight_decay = settings.weight_decay
+    if settings.decay_items is not None:
+        weight_decay *= min(1.0, settings.decay_items / len(train_rows))
     optimizer = networks.make_optimizer(
         settings.optimizer, groups, settings.learning_rate, settings.momentum, weight_decay
     )

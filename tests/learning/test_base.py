@@ -179,7 +179,7 @@ def test_presets_are_the_authors_settings(name, preset):
     *values, others = AUTHORS[name, preset]
     steps = ["learning_rate", "halve_every", "momentum", "weight_decay", "batch_size", "epochs"]
     multipliers = ["bias_multiplier", "pretrained_multiplier"]
-    expected = {"head": "linear", **dict(zip(steps + multipliers, values, strict=True)), **others}
+    expected = {"head": "linear", "decay_items": None, **dict(zip(steps + multipliers, values, strict=True)), **others}
     cls = registry.get_method(name)
     params = cls(**cls.preset(preset, 16)).get_params()
     assert {key: params[key] for key in expected} == expected

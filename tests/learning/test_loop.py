@@ -222,13 +222,24 @@ def test_steps_are_taken_with_the_rates_momentum_and_decay_that_parameters_say(o
         assert (group["params"], group["momentum"], group["weight_decay"]) == (2, 0.9, 0.003)
 
 
-@pytest.mark.parametrize(("validation", "share"), [(0.0, 5000 / 8000), (0.25, 5000 / 6000), (0.5, 1.0)])
-def test_more_than_5000_items_share_the_weight_decay_of_5000(optimizer_states, validation, share):
+@pytest.mark.parametrize(
+    ("params", "decay"),
+    [
+        ({}, 0.003 * 5000 / 8000),
+        ({"decay_items": None}, 0.003),
+        ({"decay_items": 2000}, 0.003 * 2000 / 8000),
+        ({"decay_items": 8000}, 0.003),
+        ({"validation": 0.25}, 0.003 * 5000 / 6000),
+        ({"validation": 0.5}, 0.003),
+    ],
+)
+def test_weight_decay_falls_with_more_items_than_it_is_meant_for(optimizer_states, params, decay):
     features, labels = np.random.default_rng(0).normal(size=(8000, 2)), np.arange(8000) % 2
-    method = registry.get_method("csq")(2, head="linear", epochs=1, batch_size=4000, weight_decay=0.003)
-    method.set_params(validation=validation).fit(features, labels)
-    decays = [group["weight_decay"] for groups in optimizer_states for group in groups]
-    assert decays == pytest.approx([0.003 * share] * len(decays))
+    registry.get_method("csq")(2, head="linear", epochs=1, batch_size=8000, weight_decay=0.003, **params).fit(
+        features, labels
+    )
+    (groups,) = optimizer_states
+    assert [group["weight_decay"] for group in groups] == pytest.approx([decay, decay])
 
 
 def test_training_does_not_mind_how_pytorch_is_set_up(example):

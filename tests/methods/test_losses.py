@@ -13,7 +13,7 @@ from helpers.thoroughness import slow
 
 from hashbench import registry
 from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
-from hashbench.methods._pair_losses import logistic_loss
+from hashbench.methods._pair_losses import logistic_loss, sum_of_similar
 from hashbench.methods.dhn import dhn_loss
 from hashbench.methods.dpsh import dpsh_loss
 from hashbench.methods.dsh import dispersion_loss, original_loss
@@ -54,6 +54,29 @@ def test_the_likelihood_of_many_pairs_and_its_gradient_are_those_of_all_at_once(
     loss = logistic_loss(u, cache, similar, 1.5) / 3
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(*(torch.autograd.grad(value, u)[0] for value in (loss, expected)))
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_the_gradient_of_the_likelihood_is_that_of_softplus_to_the_bit(scale):
+    u, cache = (scale * normal(130, 5)).requires_grad_(), scale * normal(1500, 5, seed=1)
+    similar = normal(130, 1500, seed=2) > 0
+    blocks = []
+    for block, are_similar in ((cache[:1024], similar[:, :1024]), (cache[1024:], similar[:, 1024:])):
+        cost = torch.nn.functional.softplus(u @ block.T / 2 * (1 - 2 * are_similar.double()), threshold=40).sum()
+        blocks.append(torch.autograd.grad(cost, u)[0])
+    assert torch.equal(torch.autograd.grad(logistic_loss(u, cache, similar), u)[0], sum(blocks))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_likelihood_of_large_batches_does_not_underflow(dtype):
+    loss = logistic_loss(torch.zeros(2500, 3, dtype=dtype), torch.zeros(7, 3, dtype=dtype), torch.ones(2500, 7) > 0)
+    assert float(loss) == pytest.approx(2500 * 7 * math.log(2), rel=1e-6)
+
+
+def test_sums_over_similar_items_are_products_in_blocks_of_rows_and_of_items(monkeypatch):
+    monkeypatch.setattr("hashbench.methods._pair_losses._BLOCK", 2)
+    similar, values = normal(5, 7) > 0, torch.arange(21.0).reshape(7, 3)
+    assert sum_of_similar(similar, values).tolist() == (similar.numpy().astype(int) @ values.numpy()).tolist()
 
 
 def test_default_penalties_are_those_of_the_docstrings():
