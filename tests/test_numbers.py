@@ -138,7 +138,8 @@ def test_defaults_and_presets_are_the_best_settings_where_these_lead_by_a_hundre
     of_neighbours = tuning.means(trials[trials["dataset"] == tuning.OF_NEIGHBOURS]).dropna(subset="score")
     best = of_neighbours.sort_values("score").groupby("method")["setting"].last()
     for name in ("bihalf", "greedyhash-unsupervised"):
-        assert json.loads(best[name]) == dict(method_card(name).presets["neighbours"])
+        chosen = {**json.loads(best[name]), "decay_items": None}  # the trials learned from 8,000 items
+        assert dict(method_card(name).presets["neighbours"]) == chosen
 
 
 def test_the_rows_of_scripts_have_all_that_give_ap_at_a_cut():
