@@ -41,7 +41,8 @@ def logistic_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", m
         for block, are_similar in _blocks(all_outputs, similar):
             side = 0.5 - are_similar.to(outputs.dtype)
             x = (fixed @ block.T).mul_(side).add_(margin)
-            steepness = torch.ops.aten.softplus_backward(one.expand_as(x), x, 1, 40)  # above 40, 1 in float64
+            # As autograd computes it, to the last bit; above 40, it is 1 in float64.
+            steepness = torch.ops.aten.softplus_backward(one.expand_as(x), x, 1, 40)
             likelihoods = (steepness - 0.5).abs_().add_(0.5)  # from 1/2 to 1, so that 100 have a product above 0
             total += x.clamp_(min=0).sum() - sum(part.prod(dim=0).log().sum() for part in likelihoods.split(100))
             slope += steepness.mul_(side) @ block
