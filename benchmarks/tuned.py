@@ -133,7 +133,8 @@ def page() -> str:
     for folder in sorted(path for path in FOLDER.iterdir() if path.is_dir()):
         rows = read_folder(folder).values()
         (features,), (n_bits,), seeds = ({getattr(row, key) for row in rows} for key in ("features", "n_bits", "seed"))
-        about = f"Features: {features}. At {n_bits} bits, {_seeds(sorted(seeds))}."
+        (n_epochs,) = {params["epochs"] for row in rows if "epochs" in (params := json.loads(row.params))}
+        about = f"Features: {features}. At {n_bits} bits, {_seeds(sorted(seeds))}, {n_epochs} epochs."
         if not is_finished(folder):
             about += " These trials are not finished: other methods follow, and the rows still have the defaults."
         parts.append(f"## {folder.name}\n\n{about}\n\n{table(folder)}\n")
