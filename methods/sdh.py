@@ -58,6 +58,7 @@ class SDH(HashMethod):
     Minimises ||Y - B W||^2 + lambda ||W||^2 + nu (||B - F P||^2 + kernel_decay ||P||^2) over W, P and
     B of -1 and +1, in turn. Column k of B, the others fixed, is sgn(Q_k - (B W - B_k w_k) w_k^T) with
     Q = Y W^T + nu F P. Classes share codes where bits are few; with two classes there are two codes.
+    On corel5k, which has 374 labels, AP is about that of itq, which learns without labels.
 
     References
     ----------
