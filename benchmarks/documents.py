@@ -596,6 +596,10 @@ def tuned_rows(page: Page) -> None:
     )
     scores = before[32], after[32], before[12], after[12]
     page.says("fell from {:.3f} to {:.3f} at 32 bits, and from {:.3f} to {:.3f} at 12.", *scores)
+    of_split = rows(dataset="cifar10-s2", metric="AP").query("method != 'oracle-label'")
+    at_16, at_48 = (of_split[of_split["n_bits"] == n_bits].nlargest(1, "value").iloc[0] for n_bits in (16, 48))
+    words = "have one seed: csq has the best AP at 16 and 48 bits, {:.3f} and {:.3f}."
+    page.says(words, at_16["value"], at_48["value"], is_true=at_16["method"] == at_48["method"] == "csq")
     cells, names, by_length = best_of("tmc2007", [16, 32, 48, 64])
     page.says("with two seeds. {} may be the best at 16, 32, 48 and 64 bits", listed(names))
     page.says("dfh at all but 16.", is_true=["dfh" in found for found in by_length] == [False, True, True, True])
