@@ -44,15 +44,17 @@ def logistic_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", m
             # As autograd computes it, to the last bit; above 40, it is 1 in float64.
             steepness = torch.ops.aten.softplus_backward(one.expand_as(x), x, 1, 40)
             likelihoods = (steepness - 0.5).abs_().add_(0.5)  # from 1/2 to 1, so that 100 have a product above 0
-            total += x.clamp_(min=0).sum() - sum(part.prod(dim=0).log().sum() for part in likelihoods.split(100))
+            total += x.clamp_(min=0).sum() - sum(part.prod(dim=0).log().sum() for part in torch.split(likelihoods, 100))
             slope += steepness.mul_(side) @ block
     return total + ((outputs - fixed) * slope).sum()  # adds 0, and the gradient
 
 
 def sum_of_similar(similar: "Tensor", values: "Tensor") -> "Tensor":
     """Sum the values (n_items, n) of the items that are ``similar`` (n_rows, n_items), in blocks: (n_rows, n)."""
+    import torch
+
     total = values.new_zeros(len(similar), values.shape[1])
-    for rows, their_similar in zip(total.split(_BLOCK), similar.split(_BLOCK), strict=True):
+    for rows, their_similar in zip(torch.split(total, _BLOCK), torch.split(similar, _BLOCK), strict=True):
         for block, are_similar in _blocks(values, their_similar):
             rows.addmm_(are_similar.to(values.dtype), block)
     return total
