@@ -378,11 +378,10 @@ def weight_decays(page: Page) -> None:
     trials = pd.read_csv(ROOT / "benchmarks/weight_decays.csv", keep_default_na=False)
     scores = ["among_held_out", "to_trained"]
     kinds = trials.pivot_table(scores, ["method", "weight_decay"], "decay_items", "first")
+    columns = [*product(scores, ("None", "5000"))]
     lines = [
         [f"`{method}`", f"{decay:g}", *map("{:.3f}".format, values)]
-        for (method, decay), *values in kinds[
-            [*product(("among_held_out", "to_trained"), ("None", "5000"))]
-        ].itertuples()
+        for (method, decay), *values in kinds[columns].itertuples()
     ]
     header = ["method", "decay", "among held-out", "falling", "to those learned from", "falling"]
     page.table("weight-decays", header, lines)
