@@ -6,7 +6,7 @@ import pytest
 
 from hashbench.pipeline.study import read_study
 from tests.helpers.paths import ROOT
-from tests.helpers.result_files import rows_in
+from tests.helpers.result_files import jobs_in, rows_in
 
 RESULTS = ROOT / "results"
 
@@ -17,14 +17,31 @@ def rows():
     return [row for folder in sorted(folders) for row in rows_in(folder)]
 
 
-def test_every_row_is_a_job_of_a_grid(rows):
-    grids = [read_study(path) for path in (ROOT / "benchmarks/rows").glob("*.toml")]
-    jobs = [job for grid in grids for job in grid.jobs()]
-    planned = {(job.dataset.partition(":")[0], job.method, job.n_bits, job.seed, settings_of(job)) for job in jobs}
+@pytest.fixture(scope="module")
+def planned():
+    """The greatest number of tried settings that grids give, by job."""
+    trials = {}
+    for path in (ROOT / "benchmarks/rows").glob("*.toml"):
+        for job in read_study(path).jobs():
+            key = job.dataset.partition(":")[0], job.method, job.n_bits, job.seed, settings_of(job)
+            trials[key] = max(job.n_trials, trials.get(key, 0))
+    return trials
+
+
+def test_every_row_is_a_job_of_a_grid(rows, planned):
     for row in rows:
         settings = None if '"backbone": "squeezenet"' in row["params"] else row["params"]
         job = row["dataset"], row["method"], int(row["n_bits"]), int(row["seed"]), settings
         assert job in planned
+
+
+def test_every_job_says_how_many_settings_its_grid_gives(planned):
+    for path in RESULTS.glob("*/*.json"):
+        settings = json.loads(path.read_text())["settings"]
+        for job in jobs_in(path):
+            params = json.dumps(settings[job["settings"]], sort_keys=True)
+            key = job["dataset"], job["method"], job["n_bits"], job["seed"], params
+            assert job["trials"] == planned.get(key, 0), key
 
 
 def settings_of(job):

@@ -99,6 +99,23 @@ def test_the_number_of_tried_settings_is_kept_with_the_origin_of_rows(hashbench)
     assert "| lsh " in text
 
 
+@pytest.mark.usefixtures("digits_data", "empty_folder")
+def test_the_number_of_tried_settings_may_become_known_after_the_rows_and_stays(hashbench):
+    Path("grid.toml").write_text("bits = 8\n[methods.itq]\ntuned = 4\nn_iter = 20\n")
+    plain = ["run", "--method", "itq", "--bits", 8, "--param", "n_iter=20", "--metric", "AP"]
+    grid = ["run", "--grid", "grid.toml", "--metric", "AP"]
+    contents = []
+    for command, trials in ((plain, 0), (grid, 4), (plain, 4)):
+        assert hashbench(*command).exit_code == 0
+        (job,) = jobs_in(Path("results/digits/itq.csv"))
+        assert job.pop("trials") == trials
+        contents.append((Path("results/digits/itq.csv").read_bytes(), job))
+    assert contents[0] == contents[1] == contents[2]
+    assert hashbench(*plain, "--results", "elsewhere").exit_code == 0
+    assert hashbench("results", "merge", "results", "--results", "elsewhere").exit_code == 0
+    assert jobs_in(Path("elsewhere/digits/itq.csv"))[0]["trials"] == 4
+
+
 # ---------------------------------------------------------------- options beside it
 
 
