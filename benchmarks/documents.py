@@ -126,9 +126,7 @@ def compared(first: Sequence[float], second: Sequence[float]) -> Difference:
     return of_means(np.array(first), np.array(second), "AP", ("first", "second"), 1000, 0.0)
 
 
-def best_of(
-    dataset: str, lengths: list[int], metric: str = "AP"
-) -> tuple[pd.DataFrame, list[str], "pd.Series[Any]"]:
+def best_of(dataset: str, lengths: list[int], metric: str = "AP") -> tuple[pd.DataFrame, list[str], "pd.Series[Any]"]:
     """Return cells of a dataset, the methods that may be the best at all lengths, and those of each length."""
     cells = make_view(results(), Selection([dataset], metrics=[metric], n_bits=lengths)).tested().cells
     by_length = cells[cells["may_be_best"]].groupby("n_bits")["method"].agg(set)
@@ -625,9 +623,8 @@ def tuned_rows(page: Page) -> None:
     is_true = ["itq" in found for found in by_length] == [True, True, False, False]
     page.says("By NDCG, itq may be the best at 16 and 32 bits", is_true=is_true)
     page.says("only talr-ndcg is at 48 and 64", is_true=[*by_length[-2:]] == [{"talr-ndcg"}] * 2)
-    datasets = "tmc2007", "corel5k", "cifar10-gist-unlabelled"
-    gains = [gains_of_tuning(dataset) for dataset in datasets]
-    words = "gained up to {:.3f} AP of queries on `tmc2007`, {:.3f} on `corel5k` and {:.3f} on `cifar10-gist-unlabelled`"
+    gains = [gains_of_tuning(dataset) for dataset in ("tmc2007", "corel5k", "cifar10-gist-unlabelled")]
+    words = "gained up to {:.3f} AP of queries on `tmc2007`, {:.3f} on `corel5k` and {:.3f} on"
     page.says(words, *(of_data.max() for of_data in gains))
     page.says("and lost up to {:.3f}, {:.3f} and {:.3f}.", *(-of_data.min() for of_data in gains))
 
@@ -641,7 +638,8 @@ def tuned_grid(dataset: str) -> dict[str, dict[str, Any]]:
 def gains_of_tuning(dataset: str) -> "pd.Series[float]":
     """Return the gains of AP of methods that left their defaults on a dataset, where both settings were run."""
     moved = [name for name, chosen in tuned_grid(dataset).items() if len(chosen) > 1]
-    lines = mean_over_seeds(rows(dataset=dataset)).query("method in @moved")
+    lines = mean_over_seeds(rows(dataset=dataset))
+    lines = lines[lines["method"].isin(moved)]
     tuned, defaults = (
         lines.query(which).set_index(["method", "n_bits"])["value"] for which in ("tuned > 0", "tuned == 0")
     )
