@@ -568,7 +568,8 @@ def published(page: Page) -> None:
     page.says("every order of ties, by {} AP at 16, 32", span(leads, ".3f"), is_true=is_true)
     orders = orders_of("table2", results())
     counts, turned = Counter(order.verdict for order in orders), ("turned", SHUFFLE)
-    page.says("Of {} comparisons at 16 and 32 bits (one seed), {} hold under", counts.total(), counts["holds", SHUFFLE])
+    words = "Of {} comparisons at 16 and 32 bits (one seed of CIBHash), {} hold under"
+    page.says(words, counts.total(), counts["holds", SHUFFLE])
     above = [order.higher.cell.method for order in orders if order.verdict == turned]
     is_true = counts.total() == counts["holds", SHUFFLE] + counts[turned] and {*above} == {"cibhash"}
     page.says("In the other {}, the paper has CIBHash above", WORDS[counts[turned]], is_true=is_true)
@@ -599,7 +600,7 @@ def tuned_rows(page: Page) -> None:
     page.says("fell from {:.3f} to {:.3f} at 12 bits.", before[12], after[12])
     of_split = rows(dataset="cifar10-s2", metric="AP", seed=0).query("method != 'oracle-label'")
     best = [of_split[of_split["n_bits"] == n_bits].nlargest(1, "value").iloc[0] for n_bits in (16, 24, 32, 48)]
-    words = "have one seed: csq has the best AP at 16, 24, 32 and 48 bits, {}."
+    words = "have one seed. With it, csq has the best AP at 16, 24, 32 and 48 bits, {}."
     page.says(words, span([row["value"] for row in best], ".3f"), is_true={row["method"] for row in best} == {"csq"})
     cells, names, by_length = best_of("tmc2007", [16, 32, 48, 64])
     page.says("with two seeds. {} may be the best at 16, 32, 48 and 64 bits", listed(names))
