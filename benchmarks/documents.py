@@ -600,7 +600,7 @@ def tuned_rows(page: Page) -> None:
     page.says("fell from {:.3f} to {:.3f} at 12 bits.", before[12], after[12])
     of_split = rows(dataset="cifar10-s2", metric="AP", seed=0).query("method != 'oracle-label'")
     best = [of_split[of_split["n_bits"] == n_bits].nlargest(1, "value").iloc[0] for n_bits in (16, 24, 32, 48)]
-    words = "have one seed. With it, csq has the best AP at 16, 24, 32 and 48 bits, {}."
+    words = "On `cifar10-s2`, csq has the best AP at 16, 24, 32 and 48 bits, {} (one seed)."
     page.says(words, span([row["value"] for row in best], ".3f"), is_true={row["method"] for row in best} == {"csq"})
     cells, names, by_length = best_of("tmc2007", [16, 32, 48, 64])
     page.says("with two seeds. {} may be the best at 16, 32, 48 and 64 bits", listed(names))
