@@ -111,9 +111,14 @@ def test_the_number_of_tried_settings_may_become_known_after_the_rows_and_stays(
         assert job.pop("trials") == trials
         contents.append((Path("results/digits/itq.csv").read_bytes(), job))
     assert contents[0] == contents[1] == contents[2]
-    assert hashbench(*plain, "--results", "elsewhere").exit_code == 0
-    assert hashbench("results", "merge", "results", "--results", "elsewhere").exit_code == 0
-    assert jobs_in(Path("elsewhere/digits/itq.csv"))[0]["trials"] == 4
+    assert hashbench(*plain, "--metric", "NDCG", "--results", "elsewhere").exit_code == 0
+    Path("grid.toml").write_text(Path("grid.toml").read_text().replace("4", "3"))
+    assert hashbench(*grid, "--results", "fewer").exit_code == 0
+    for folders in (["results", "fewer", "elsewhere"], ["elsewhere", "fewer", "results"]):
+        assert hashbench("results", "merge", *folders, "--results", f"into-{folders[0]}").exit_code == 0
+        assert [job["trials"] for job in jobs_in(Path(f"into-{folders[0]}/digits/itq.csv"))] == [4]
+    assert hashbench(*plain, "--metric", "NDCG").exit_code == 0  # adds rows to the job
+    assert [job["trials"] for job in jobs_in(Path("results/digits/itq.csv"))] == [4]
 
 
 # ---------------------------------------------------------------- options beside it
