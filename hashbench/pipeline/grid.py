@@ -251,15 +251,11 @@ def _check_known(general: Mapping[str, Any], known: Mapping[str, set[str]]) -> N
 
 
 def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that differ from a method's defaults, 8 as 8.0 beside a real one; refuse unknown ones."""
+    """Return the parameters that differ from a method's defaults; refuse unknown ones."""
     for key in params:
         if key in _OPTIONS or key not in card.params:
             raise _unknown(card.name, key, params[key], card.params)
-    return {
-        key: float(value) if type(value) is int and isinstance(card.params[key], float) else value
-        for key, value in params.items()
-        if value != card.params[key]
-    }
+    return {key: value for key, value in params.items() if value != card.params[key]}
 
 
 def _unknown(methods: str, key: str, value: Any, names: Iterable[str]) -> HashbenchError:

@@ -189,14 +189,6 @@ def test_parameters_have_their_own_codes_and_rows(hashbench, results, fits):
     assert fits == {"ITQ": 3}
 
 
-def test_a_real_parameter_given_as_a_whole_number_is_the_same_setting(hashbench, results):
-    run = ["run", "--method", "cca-itq", "--bits", 8, "--metric", "AP", "--results", results, "--param", "n_iter=3"]
-    assert hashbench(*run, "--param", "ridge=100.0").exit_code == 0
-    assert notes(hashbench(*run, "--param", "ridge=100")) == ["reused dataset, reused codes, reused scores"]
-    (row,) = rows_in(results / "digits")
-    assert row["params"] == '{"n_iter": 3, "ridge": 100.0}'
-
-
 # ---------------------------------------------------------------- changed and damaged files
 
 
