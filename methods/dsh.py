@@ -97,7 +97,7 @@ class DSH(LearnedHash):
     every 204 epochs instead of multiplied by 0.6 every 150; and DSH trained longer codes from its 12-bit network.
 
     Where distances define levels, two neighbours of an item are often not similar. No codes suit all pairs then,
-    and itq has a higher NDCG.
+    and itq has a higher NDCG, though often a lower AP.
 
     References
     ----------

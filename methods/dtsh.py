@@ -52,7 +52,7 @@ class DTSH(LearnedHash):
     with the learning rate in proportion.
 
     Where distances define levels, two neighbours of an item are often not similar. No codes keep the margin in
-    all triplets then, and itq has a higher NDCG.
+    all triplets then, and itq has a higher NDCG, though often a lower AP.
 
     References
     ----------

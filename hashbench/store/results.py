@@ -424,8 +424,8 @@ def _add(path: Path, added: Rows, new: Record, *, n_key: int = len(KEY)) -> list
 
     Settings come first, so that no row lacks them. The origins of jobs whose rows change are removed before the rows
     are written, and new ones are added after these, so that none is of rows that are not there. Adding all rows of a
-    job again completes the files. The origin of a job changes only with its rows, but for its number of trials, of which
-    the greatest is kept, since it may become known later. Rows whose first ``n_key`` fields are those of an added one are replaced, but not by those
+    job again completes the files. The origin of a job changes only with its rows, but its number of trials is the
+    greatest that is known. Rows whose first ``n_key`` fields are those of an added one are replaced, but not by those
     of an older version. So are those of its job that other code of a plug-in made, which are returned.
     """
     file = read_file(path) if path.exists() or path.is_symlink() else None
