@@ -60,7 +60,7 @@ def has_tried_settings(method: str, params: str, n_bits: int) -> bool:
 
 
 def describe_origin(origin: Origin, job: Sequence[Any]) -> list[str]:
-    """Return lines on a job: date and version, machine, libraries, time, and how many settings were tried."""
+    """Return lines on a job: date and version, machine, libraries, how many settings were tried, and last the time."""
     n_settings, where = n_trials(job, origin), ""
     if not n_settings and has_tried_settings(*job[2:5]):
         n_settings, where = N_TRIALS, f" on {', '.join(TRIED_ON.values())}"
@@ -68,6 +68,6 @@ def describe_origin(origin: Origin, job: Sequence[Any]) -> list[str]:
         f"made on {origin.date} by hashbench {origin.hashbench}{' at ' * bool(origin.commit)}{origin.commit}",
         f"{origin.processor}, threads {origin.threads}, {origin.device}",
         origin.libraries,
-        f"{origin.seconds:,.2f} s to fit and encode",
         *([f"settings chosen among {n_settings}{where}"] if n_settings else []),
+        f"{origin.seconds:,.2f} s to fit and encode",
     ]

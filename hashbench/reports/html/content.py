@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from inspect import cleandoc
@@ -179,7 +179,7 @@ def make_content(
         "metrics": [{"name": name, "is_error": is_error(name)} for name in metrics],
         "lines": _lines(lines, choose_looks(_in_order(lines, cells, next(iter(names))))),
         "cells": _placed(shown, place, ["data", "is_main", "is_tested", "n_rows"]),
-        "rows": encode(rows[["seed", "value", "low", "high"]].assign(made=[*_origins(rows, origins)])),
+        "rows": encode(rows[["seed", "value", "low", "high"]].assign(**_origins(rows, origins))),
         "folds": _folds(results, every_line, place),
         "published": _published(cells),
         "ties": {"answers": ANSWERS, "about": _TIES_IN_WORDS},
@@ -202,10 +202,14 @@ def _placed(cells: pd.DataFrame, place: Mapping[str, Callable[[str], int]], more
     return encoded | {"reach": [None if number != number else number for number in reaches]}
 
 
-def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], Origin]) -> Iterator[str]:
+def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], Origin]) -> dict[str, list[str]]:
+    """Return lines on what made each row, and apart from these how long it took, which few rows share."""
+    made, took = list[str](), list[str]()
     for job in rows[list(JOB)].itertuples(index=False, name=None):
-        origin = origins.get(job)
-        yield "\n".join(describe_origin(origin, job)) if origin else ""
+        *lines, time = describe_origin(origins[job], job) if job in origins else [""]
+        made.append("\n".join(lines))
+        took.append(time)
+    return {"made": made, "took": took}
 
 
 def encode(columns: pd.DataFrame) -> dict[str, Any]:

@@ -25,7 +25,7 @@ const sign = (line) => s("svg", {class: "sign", viewBox: "-6 -6 12 12", "aria-hi
 
 /** Let what stands for a cell be reached by keyboard, and show its numbers. */
 function pointing(cell, ...more) {
-  const told = [...numbersOf(cell), ...more, ...originOf(cell)];
+  const told = [...numbersOf(cell), ...more, ...originOf(cell.row)];
   const names = {"data-point": true, "data-line": cell.line.label, "data-bits": cell.bits};
   return {...names, role: "img", "aria-label": told.join(", "), ...tipping(told)};
 }
@@ -46,7 +46,6 @@ function spreadInWords(cell) {
   if (cell.unit) return `standard deviation ${shown(cell.spread)} over ${count(cell.n_rows, cell.unit)}`;
   return cell.n_rows > 1 ? `${spreadText(cell)} over ${count(cell.n_rows, "seed")}` : "one seed";
 }
-const originOf = (cell) => at(data.rows.made, cell.row)?.split("\n").filter(Boolean) ?? []; // of its first seed
 
 const tipping = (told) => ({
   tabindex: 0,

@@ -106,12 +106,15 @@ function comparisonOf(a, b) {
   return ["Whether another sample would show it: ", h("code", {}, `hashbench compare ${names.join(" ")}`), "."];
 }
 
+/** Say in lines what made a row, as far as that is known. */
+const originOf = (i) => [at(data.rows.made, i), at(data.rows.took, i)].join("\n").split("\n").filter(Boolean);
+
 /** Give the rows, one a seed, behind cells. */
 function rowsOf(some) {
-  const {seed, value, low, high, made} = data.rows;
+  const {seed, value, low, high} = data.rows;
   const row = ({block, metric, line, bits}, i) => ({
     ...{i, block, metric, line, bits, seed: seed[i]},
-    ...{value: number(value[i]), low: number(low[i]), high: number(high[i]), made: made.of[made.at[i]]},
+    ...{value: number(value[i]), low: number(low[i]), high: number(high[i]), made: originOf(i)},
   });
   return some.flatMap((cell) => Array.from({length: cell.n_rows}, (_, k) => row(cell, cell.row + k)));
 }

@@ -55,7 +55,7 @@ function scoreText(cell, marks) {
 
 function scoreNode(cell, reach, marks) {
   if (!cell) return "–";
-  const tipped = {"aria-describedby": "tip", ...tipping([...numbersOf(cell), ...originOf(cell)])};
+  const tipped = {"aria-describedby": "tip", ...tipping([...numbersOf(cell), ...originOf(cell.row)])};
   const [paper, ...others] = unique(cell.papers.map((paper) => paper.value));
   return h(
     "div",

@@ -33,8 +33,8 @@ const SCORES = ["line", "data", "metric", "bits", "value", "low", "high"].map((k
 
 /** A seed; what made its row is told to whom points at it. */
 function seedOf(row) {
-  if (!row.made) return String(row.seed);
-  const told = [`seed ${row.seed}`, ...row.made.split("\n")];
+  if (!row.made?.length) return String(row.seed);
+  const told = [`seed ${row.seed}`, ...row.made];
   return h("abbr", {role: "note", "aria-label": told.join(", "), ...tipping(told)}, String(row.seed));
 }
 
