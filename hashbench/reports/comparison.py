@@ -176,8 +176,8 @@ def compare_rows(results: pd.DataFrame, names: Sequence[str], selection: Selecti
 def _sets_that_may_be_best(chosen: pd.DataFrame, variances: pd.DataFrame) -> list[dict[str, Any]]:
     """Return which methods may be the best of each column of chosen rows, of those that can be tested."""
     cells, column = mean_over_seeds(chosen), [*BLOCK, "metric", "n_bits"]
-    rows = [part for _, part in chosen.groupby([*CELL], sort=True)]
-    names = [_side(part).name for part in rows]
+    parts = [part for _, part in chosen.groupby([*CELL], sort=True)]
+    rows, names = [part.to_dict("records") for part in parts], [_side(part).name for part in parts]
     cells = add_uncertainty(cells.assign(label=names), rows, variances, column)
     sets = []
     for place, part in grouped(cells, column):
@@ -240,7 +240,7 @@ def _compare(place: tuple[str, ...], lengths: dict[int, Rows], by_class: bool) -
     found: list[_Found] = []
     lacking: dict[str, list[int]] = {}
     for n_bits, rows in lengths.items():
-        scores = {name: evaluations_of_rows(of_name) for name, of_name in rows.items()}
+        scores = {name: evaluations_of_rows(of_name.to_dict("records")) for name, of_name in rows.items()}
         here = dict(zip((*BLOCK, "metric"), place, strict=True)) | {"n_bits": n_bits}
         sides = {name: _side(of_name) for name, of_name in rows.items()}
         first, *others = sides

@@ -146,8 +146,8 @@ def notes_of(cells: pd.DataFrame) -> list[str]:
 def _notes_on_holes(cells: pd.DataFrame) -> list[str]:
     """Name the code lengths at which too few methods were run to name the best."""
     few = cells[~cells["is_whole"] & cells["value"].notna()] if "is_whole" in cells else cells[:0]
-    counts = few.groupby("n_bits").agg(n=("n_rivals", "first"), of=("n_block", "first"))
-    lengths = [f"{row.n} of {row.of} methods at {n_bits} bits" for n_bits, row in counts.iterrows()]
+    counts = few.drop_duplicates("n_bits").sort_values("n_bits")[["n_bits", "n_rivals", "n_block"]]
+    lengths = [f"{n} of {of} methods at {n_bits} bits" for n_bits, n, of in counts.itertuples(index=False)]
     return [f"No best is named where too few methods were run: {', '.join(lengths)}."] if lengths else []
 
 
@@ -172,8 +172,9 @@ def mixed_methods(cells: pd.DataFrame) -> list[str]:
     """Return the methods of which a line has rows of different code."""
     if "code_min" not in cells:
         return []
-    codes = cells.groupby(list(LINE)).agg(least=("code_min", "min"), most=("code_max", "max"))
-    return sorted(set(codes.index[codes["least"] < codes["most"]].get_level_values("method")))
+    lines = cells.groupby(list(LINE))
+    is_mixed = lines["code_min"].transform("min") < lines["code_max"].transform("max")
+    return sorted(set(cells["method"][is_mixed]))
 
 
 def describe_hidden(cells: pd.DataFrame) -> str:

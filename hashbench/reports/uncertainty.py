@@ -6,8 +6,9 @@ Where no method of a column has several seeds, the claim is about the codes.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,7 @@ UNTESTED = {  # reasons why a cell is not tested
     "absent": "the other one has no value there",
 }
 _OF_SEEDS = ("seed_variance", "seed_freedom", "is_fixed", "is_borrowed", "n_distinct")  # columns of `variances_of`
+RowsOfCell = Sequence[Mapping[Hashable, Any]]  # a row of results per seed
 
 
 class Uncertainty(NamedTuple):
@@ -67,7 +69,7 @@ class Uncertainty(NamedTuple):
 
 def add_uncertainty(
     cells: pd.DataFrame,
-    rows: Sequence[pd.DataFrame] | None,
+    rows: Sequence[RowsOfCell] | None,
     variances: pd.DataFrame,
     column: Sequence[str],
     is_reference: "pd.Series[bool] | None" = None,
@@ -290,7 +292,7 @@ def draw_at_random(cells: pd.DataFrame) -> BoolArray:
     return np.array(settings.map({setting: draws(*setting) for setting in settings.unique()}), dtype=bool)
 
 
-def _scores_of(cells: Sequence[pd.DataFrame | None]) -> tuple[list[FloatArray | None], IntArray | None]:
+def _scores_of(cells: Sequence[RowsOfCell | None]) -> tuple[list[FloatArray | None], IntArray | None]:
     """Return the scores of every query of cells of one metric, given their rows, where those of all rows are cached.
 
     They are (n_seeds, n_queries), NaN if undefined; all are if seeds have others of them. Of users' own codes, which
@@ -299,7 +301,7 @@ def _scores_of(cells: Sequence[pd.DataFrame | None]) -> tuple[list[FloatArray | 
     some = next((rows for rows in cells if rows is not None), None)
     if some is None:
         return [None] * len(cells), None
-    metric, features = some["metric"].iloc[0], some["features"].iloc[0]
+    metric, features = some[0]["metric"], some[0]["features"]
     evaluations = [None if rows is None else evaluations_of_rows(rows, [metric]) for rows in cells]
     scores: list[FloatArray | None] = []
     for found in evaluations:
@@ -312,13 +314,13 @@ def _scores_of(cells: Sequence[pd.DataFrame | None]) -> tuple[list[FloatArray | 
     return scores, kinds_of(known, metric) if has_kinds else None
 
 
-def evaluations_of_rows(rows: pd.DataFrame, metrics: Sequence[str] = ()) -> list[Evaluation] | None:
+def evaluations_of_rows(rows: RowsOfCell, metrics: Sequence[str] = ()) -> list[Evaluation] | None:
     """Return the scores of every seed behind rows of one line, by default in all cached metrics.
 
     None if the data folder lacks any.
     """
     evaluations = []
-    for row in map(as_row, rows.sort_values("seed").to_dict("records")):
+    for row in map(as_row, sorted(rows, key=itemgetter("seed"))):
         arrays = find(row)
         if arrays is None:
             return None

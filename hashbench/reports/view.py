@@ -19,7 +19,7 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.aggregate import BLOCK, CELL, GROUP_RANK, LINE, all_lines, main_lines, mean_over_seeds, signs_of
 from hashbench.reports.marks import EVERY_ORDER, OPEN, OTHERS, SHUFFLE, UNKNOWN, add_marks, compare, is_of_most_folds
 from hashbench.reports.selection import Selection
-from hashbench.reports.uncertainty import add_uncertainty, variances_of
+from hashbench.reports.uncertainty import RowsOfCell, add_uncertainty, variances_of
 from hashbench.store.result_rows import NUMBERS
 
 _OPENNESS = {"": 0, EVERY_ORDER: 1, SHUFFLE: 2, UNKNOWN: 3, OPEN: 4}
@@ -50,10 +50,11 @@ class View:
         return self.results.merge(places).sort_values(["cell", "seed"], ignore_index=True)
 
     @property
-    def rows_of_cells(self) -> list[pd.DataFrame]:
+    def rows_of_cells(self) -> list[RowsOfCell]:
         """The results behind each cell; none of means over folds."""
+        records = self.rows.to_dict("records")
         starts = np.searchsorted(self.rows["cell"], np.arange(len(self.cells) + 1))
-        return [self.rows.iloc[start:stop] for start, stop in pairwise(starts)]
+        return [records[start:stop] for start, stop in pairwise(starts)]
 
     @property
     def _variances(self) -> pd.DataFrame:

@@ -30,11 +30,10 @@ from hashbench.reports.tables.published import (
     make_pairs,
     values_beside,
 )
-from hashbench.reports.tables.text import Entry, Groups, Line, Span, Style, TableBlock
+from hashbench.reports.tables.text import NOT_KNOWN, SPREAD, Entry, Groups, Line, Span, TableBlock
 from hashbench.reports.view import grouped, records_by
 from hashbench.unseen import split_name
 
-NOT_RUN = "-"
 Column = tuple[str, int]  # metric and code length
 _OVER_FOLDS = "folds; of methods that saw all classes, over seeds"
 _SCOPES = (*SCOPES.values(), ALL_SEEN)
@@ -51,7 +50,7 @@ _ORACLE = (
 
 
 def make_blocks(
-    cells: pd.DataFrame, layout: TableLayout, published: Sequence[Published], style: Style, names: DisplayNames
+    cells: pd.DataFrame, layout: TableLayout, published: Sequence[Published], names: DisplayNames
 ) -> list[TableBlock]:
     """Lay out the cells of a table beside the papers' numbers.
 
@@ -67,7 +66,7 @@ def make_blocks(
         columns = [(metric, length) for length in lengths for metric in metrics]
         spans = _spans(layout, [*map(names.metric, metrics)], lengths, bool(paper))
         block, common = _without_common_settings(block, names)
-        groups = _groups(block, columns, paper, style, names)
+        groups = _groups(block, columns, paper, names)
         protocol = split_name(dataset)[1]
         notes = [f"Unseen classes: {protocol.in_words}."] if protocol else []
         notes += [f"Means over {queries_in_words(block)} and {seeds_in_words(block['n_seeds'])}.", *common]
@@ -88,7 +87,7 @@ def make_blocks(
     return blocks
 
 
-def make_uncertainty_blocks(cells: pd.DataFrame, style: Style, names: DisplayNames) -> list[TableBlock]:
+def make_uncertainty_blocks(cells: pd.DataFrame, names: DisplayNames) -> list[TableBlock]:
     """Lay out the uncertainty of cells: a column per kind, and one for p."""
     kinds = ("sd over seeds", "95 % interval", "tie_sd", "worst case of ties")
     against = _against(cells, names)
@@ -97,11 +96,11 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style, names: DisplayNam
 
     def line(cell: Any) -> Line:
         entries = [
-            Entry(style.number(cell.value), is_best=bool(cell.is_best)),
-            Entry(style.number(cell.spread)),
-            Entry(style.span(cell.from_, cell.to)),
-            Entry("-" if pd.isna(cell.tie_sd) else f"{cell.tie_sd:.5f}"),
-            Entry(style.span(cell.low, cell.high)),
+            Entry(cell.value, is_best=bool(cell.is_best)),
+            Entry(cell.spread),
+            Entry((cell.from_, cell.to)),
+            Entry(NOT_KNOWN if pd.isna(cell.tie_sd) else f"{cell.tie_sd:.5f}"),
+            Entry((cell.low, cell.high)),
             Entry(p_text(cell.p_value)),
         ]
         return Line(cell.label, entries)
@@ -123,7 +122,7 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style, names: DisplayNam
     return blocks
 
 
-def make_fold_blocks(cells: pd.DataFrame, style: Style, names: DisplayNames) -> list[TableBlock]:
+def make_fold_blocks(cells: pd.DataFrame, names: DisplayNames) -> list[TableBlock]:
     """Lay out cells over folds, one block per dataset, features, number of unseen classes and code length."""
     blocks, columns = [], [*PLACE, "metric", "n_bits"]
     for keys, block in grouped(cells.sort_values(columns, kind="stable"), columns):
@@ -132,7 +131,7 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style, names: DisplayNames) -> 
         by_group: dict[str, list[Line]] = {name: [] for name in (*GROUPS, "")}
         for (group, label), line_cells in records_by(block, ["group", "label"]).items():
             by_scope = {cell.scope: cell for cell in line_cells}
-            entries = [entry for scope in _SCOPES for entry in _fold_entries(by_scope.get(scope), style)]
+            entries = [entry for scope in _SCOPES for entry in _fold_entries(by_scope.get(scope))]
             by_group[group].append(Line(label, entries))
         groups = _named(by_group)
         folds = most_folds(block.loc[block["scope"] != ALL_SEEN, "folds"])
@@ -156,8 +155,8 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style, names: DisplayNames) -> 
     return blocks
 
 
-def _fold_entries(cell: Any, style: Style) -> list[Entry]:
-    return [Entry(NOT_RUN)] * 2 if cell is None else [_entry(cell, style), Entry(style.span(cell.low, cell.high))]
+def _fold_entries(cell: Any) -> list[Entry]:
+    return [Entry(NOT_KNOWN)] * 2 if cell is None else [_entry(cell), Entry((cell.low, cell.high))]
 
 
 def _papers(
@@ -233,9 +232,7 @@ def _effort(block: pd.DataFrame) -> dict[str, str]:
     return key
 
 
-def _groups(
-    block: pd.DataFrame, columns: Sequence[Column], paper: Sequence[Published], style: Style, names: DisplayNames
-) -> Groups:
+def _groups(block: pd.DataFrame, columns: Sequence[Column], paper: Sequence[Published], names: DisplayNames) -> Groups:
     groups: dict[str, list[Line]] = {name: [] for name in (*GROUPS, "")}
     papers: dict[tuple[str, str, str], list[Published]] = {}  # by line
     for value in paper:
@@ -243,12 +240,12 @@ def _groups(
 
     def row(entries: Mapping[Column, Entry], values: Iterable[Published]) -> list[Entry]:
         printed = {(value.our_metric, value.n_bits): Entry(value.value) for value in values}
-        beside = ((entries.get(column, Entry(NOT_RUN)), printed.get(column, Entry(""))) for column in columns)
+        beside = ((entries.get(column, Entry(NOT_KNOWN)), printed.get(column, Entry(""))) for column in columns)
         return [entry for both in beside for entry in (both if paper else both[:1])]
 
     run = set[tuple[str, str, str]]()
     for (group, label, *line), line_cells in records_by(block, ["group", "label", *LINE]).items():
-        entries = {(cell.metric, cell.n_bits): _entry(cell, style) for cell in line_cells}
+        entries = {(cell.metric, cell.n_bits): _entry(cell) for cell in line_cells}
         alike = [key for key, values in papers.items() if values[0].is_of(line[0], line[1])]
         run.update(alike)
         groups[group].append(Line(label, row(entries, [value for key in alike for value in papers[key]])))
@@ -262,9 +259,8 @@ def _named(groups: Mapping[str, Sequence[Line]]) -> Groups:
     return [(group or "other", lines) for group, lines in groups.items() if lines]
 
 
-def _entry(cell: Any, style: Style) -> Entry:
-    spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)
-    return Entry(style.number(cell.value), spread, bool(cell.is_best), cell.marks)
+def _entry(cell: Any) -> Entry:
+    return Entry(cell.value, cell.spread, bool(cell.is_best), cell.marks)
 
 
 def _key(
@@ -273,11 +269,11 @@ def _key(
     """Explain each sign that a block has."""
     entries = [entry for _, lines in groups for line in lines for entry in line.entries]
     key = {}
-    if any(entry.spread for entry in entries):
-        key["±"] = f"standard deviation over {over}."
+    if any(entry.has_spread for entry in entries):
+        key[SPREAD] = f"standard deviation over {over}."
     if any(entry.is_best for entry in entries):
         key["Bold"] = f"the best {best}."
-    if any(entry.text == NOT_RUN for entry in entries):
+    if not all(entry.is_known for entry in entries):
         key["Dash"] = "not run, refused by the method, or undefined for every query."
     return key | explain(block)
 

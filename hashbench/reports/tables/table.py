@@ -1,9 +1,9 @@
 """From rows of results to tables: means over seeds, the best of each column, and files."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 
@@ -66,7 +66,7 @@ class ResultTable:
         ``digits`` are decimal places, by default the table's, or 4; with ``has_spread`` the spread over seeds stands
         beside each value.
         """
-        return markdown(self._title, self._blocks(Style(digits or self.digits or 4, has_spread)))
+        return markdown(self._title, self._blocks, Style(digits or self.digits or 4, has_spread))
 
     def __repr__(self) -> str:
         return f"<ResultTable {self.name} of {len(self.cells)} cells>"
@@ -82,7 +82,7 @@ class ResultTable:
 
         ``digits`` are decimal places, by default the table's, or 3.
         """
-        return latex(self.name, self._title, self._blocks(Style(digits or self.digits or 3, has_spread)))
+        return latex(self.name, self._title, self._blocks, Style(digits or self.digits or 3, has_spread))
 
     @property
     def _title(self) -> str:
@@ -90,14 +90,11 @@ class ResultTable:
         return f"{self.layout.heading}. {self.layout.title or metrics}"
 
     @cached_property
-    def _blocks(self) -> Callable[[Style], list[TableBlock]]:
-        return cache(self._lay_out)  # once for those who print a table and write it
-
-    def _lay_out(self, style: Style) -> list[TableBlock]:
+    def _blocks(self) -> list[TableBlock]:
         if self.layout.is_over_folds:
-            return make_fold_blocks(self.cells, style, self.names)
-        blocks = make_blocks(self.cells, self.layout, self.published, style, self.names)
-        return blocks + (make_uncertainty_blocks(self.cells, style, self.names) if "p_value" in self.cells else [])
+            return make_fold_blocks(self.cells, self.names)
+        blocks = make_blocks(self.cells, self.layout, self.published, self.names)
+        return blocks + (make_uncertainty_blocks(self.cells, self.names) if "p_value" in self.cells else [])
 
     def to_csv(self, digits: int | None = None) -> str:
         """Write CSV with one line per block and method, and per code length a column and one for its spread.

@@ -1,5 +1,6 @@
 """Blocks of tables, and how they look in Markdown and LaTeX."""
 
+import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,9 @@ from typing import NamedTuple
 from hashbench.reports.formatting import markdown_table, markdown_text
 from hashbench.reports.marks import SIGNS
 
+NOT_KNOWN = "-"
+Content = float | tuple[float, float] | str  # a number, NaN if unknown; a range; or text as it is
+
 
 class Style(NamedTuple):
     """How numbers are shown."""
@@ -17,22 +21,37 @@ class Style(NamedTuple):
     digits: int
     has_spread: bool = True
 
-    def number(self, value: float) -> str:
-        """Write a number, "-" if there is none."""
-        return "-" if value != value else f"{value:.{self.digits}f}"
+    def text(self, content: Content) -> str:
+        """Write what a cell holds, "-" where a number or a range is not known."""
+        if isinstance(content, str):
+            return content
+        if isinstance(content, tuple):
+            low, high = map(self.text, content)
+            return NOT_KNOWN if NOT_KNOWN in (low, high) else f"{low} to {high}"
+        return NOT_KNOWN if math.isnan(content) else f"{content:.{self.digits}f}"
 
-    def span(self, low: float, high: float) -> str:
-        """Write a range, "-" if it is not known."""
-        return "-" if low != low else f"{self.number(low)} to {self.number(high)}"
+    def spread(self, entry: "Entry") -> str:
+        """Write the spread of a cell, nothing where there is none or none is shown."""
+        return self.text(entry.spread) if self.has_spread and entry.has_spread else ""
 
 
 class Entry(NamedTuple):
-    """One cell: its text and spread over seeds, whether it is bold, and its marks."""
+    """One cell: what it holds, its spread over seeds, whether it is bold, and its marks."""
 
-    text: str
-    spread: str = ""
+    content: Content
+    spread: float = math.nan
     is_best: bool = False
     marks: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the cell has more than a dash."""
+        return Style(0).text(self.content) != NOT_KNOWN
+
+    @property
+    def has_spread(self) -> bool:
+        """Whether the cell has a spread over seeds."""
+        return not math.isnan(self.spread)
 
 
 class Line(NamedTuple):
@@ -49,7 +68,8 @@ class Span(NamedTuple):
     columns: Sequence[str] = ("",)
 
 
-KEY = ("±", "Bold", "Dash", *SIGNS, "Tuned", "Defaults")  # what Markdown explains, in order
+SPREAD = "±"
+KEY = (SPREAD, "Bold", "Dash", *SIGNS, "Tuned", "Defaults")  # what Markdown explains, in order
 Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 
 
@@ -73,8 +93,14 @@ class TableBlock:
     slug: str = ""  # what LaTeX's label is made of; the title may have the user's names
 
 
-def markdown(title: str, blocks: Sequence[TableBlock]) -> str:
+def markdown(title: str, blocks: Sequence[TableBlock], style: Style) -> str:
     """Write a table for people: a heading, per block a Markdown table and its notes, and the key."""
+
+    def cell(entry: Entry) -> str:
+        spread = style.spread(entry)
+        text = style.text(entry.content) + (f" ± {spread}" if spread else "")
+        return (f"**{text}**" if entry.is_best else text) + entry.marks
+
     lines = [f"# {markdown_text(title)}", ""]
     key = dict.fromkeys((sign, text) for block in blocks for sign, text in block.key.items())
     for block in blocks:
@@ -83,23 +109,19 @@ def markdown(title: str, blocks: Sequence[TableBlock]) -> str:
         rows = []
         for group, body in block.groups:
             rows.append([f"*{group}*", *[""] * (len(header) - 1)])
-            rows += [[markdown_text(line.label), *map(_entry, line.entries)] for line in body]
+            rows += [[markdown_text(line.label), *map(cell, line.entries)] for line in body]
         notes = [" ".join([*block.notes, *[f"Data {block.data}."] * bool(block.data)]), *block.paragraphs]
         table = markdown_table(header, rows, is_markup=True)
         lines += [f"## {markdown_text(block.title)}", "", table, ""]
         lines += [text for note in notes if note for text in (markdown_text(note), "")]
-    explained = sorted((item for item in key if item[0] in KEY), key=lambda item: KEY.index(item[0]))
+    shown = [sign for sign in KEY if style.has_spread or sign != SPREAD]
+    explained = sorted((item for item in key if item[0] in shown), key=lambda item: KEY.index(item[0]))
     lines += [*(f"- {sign}: {markdown_text(text)}" for sign, text in explained), *[""] * bool(explained)]
     return "\n".join(lines)
 
 
 def _heading(heading: str, column: str) -> str:
     return {"paper": "paper", "ours": heading, "": heading}.get(column, f"{heading} {column}")
-
-
-def _entry(entry: Entry) -> str:
-    text = f"{entry.text} ± {entry.spread}" if entry.spread else entry.text
-    return (f"**{text}**" if entry.is_best else text) + entry.marks
 
 
 _FEW = 4  # columns that a column of an article takes
@@ -128,23 +150,23 @@ _LATEX = str.maketrans(
 )
 
 
-def latex(name: str, title: str, blocks: Sequence[TableBlock]) -> str:
+def latex(name: str, title: str, blocks: Sequence[TableBlock], style: Style) -> str:
     """Write a table for a paper: one ``table`` per block, ``table*`` for many columns, shrunk if too large."""
     lines = [f"% {title}. Made by hashbench; needs \\usepackage{{booktabs,graphicx}}."]
     for block in blocks:
         if not block.is_detail:
-            lines += ["", *_environment(name, block)]
+            lines += ["", *_environment(name, block, style)]
     return "\n".join(lines) + "\n"
 
 
-def _environment(name: str, block: TableBlock) -> Iterator[str]:
+def _environment(name: str, block: TableBlock, style: Style) -> Iterator[str]:
     n_columns = sum(len(span.columns) for span in block.spans)
     environment = "table" if n_columns <= _FEW else "table*"
     label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.slug}".lower()))
     caption = re.sub(r"\(([^()]*) \(([^()]*)\)\)", r"(\1, \2)", block.caption)  # no parentheses within others
     entries = [entry for _, lines in block.groups for line in lines for entry in line.entries]
-    has_spread = any(entry.spread for entry in entries)
-    obvious = {"Bold", "Dash", *["±"] * (not has_spread)}
+    has_spread = any(map(style.spread, entries))
+    obvious = {"Bold", "Dash", *[SPREAD] * (not has_spread)}
     key = [f"{sign}: {text}" for sign, text in block.key.items() if sign not in obvious]
     yield from [f"% data {block.data}"] * bool(block.data)
     yield rf"\begin{{{environment}}}"
@@ -153,13 +175,13 @@ def _environment(name: str, block: TableBlock) -> Iterator[str]:
     yield rf"\label{{tab:{label}}}"
     yield r"\smallskip\scriptsize\setlength{\tabcolsep}{2pt}"
     yield _SHRUNK
-    yield from _tabular(block, n_columns)
+    yield from _tabular(block, n_columns, style)
     yield "}}"
     yield rf"\par\smallskip\parbox{{\linewidth}}{{\raggedright {_escaped(' '.join([*block.notes, *key]))}}}"
     yield rf"\end{{{environment}}}"
 
 
-def _tabular(block: TableBlock, n_columns: int) -> Iterator[str]:
+def _tabular(block: TableBlock, n_columns: int, style: Style) -> Iterator[str]:
     yield rf"\begin{{tabular}}{{@{{}}{'l' * (1 + n_columns)}@{{}}}}"
     yield r"\toprule"
     if all(len(span.columns) == 1 for span in block.spans):
@@ -173,7 +195,7 @@ def _tabular(block: TableBlock, n_columns: int) -> Iterator[str]:
     for group, lines in block.groups:
         yield r"\midrule"
         yield _row([rf"\multicolumn{{{1 + n_columns}}}{{@{{}}l}}{{\textit{{{_escaped(group)}}}}}"])
-        yield from (_row([_label(line.label), *map(_cell, line.entries)]) for line in lines)
+        yield from (_row([_label(line.label), *(_cell(entry, style) for entry in line.entries)]) for line in lines)
     yield r"\bottomrule"
     yield r"\end{tabular}"
 
@@ -188,11 +210,11 @@ def _label(label: str) -> str:
     return rf"\shortstack[l]{{{text}}}" if len(lines) > 1 else text
 
 
-def _cell(entry: Entry) -> str:
-    text = "--" if entry.text == "-" else _escaped(entry.text)
+def _cell(entry: Entry, style: Style) -> str:
+    text = _escaped(style.text(entry.content)) if entry.is_known else "--"
     text = rf"\textbf{{{text}}}" if entry.is_best else text
-    spread = rf"{{\tiny{_escaped('±' + entry.spread.removeprefix('0'))}}}" if entry.spread else ""
-    return text + spread + _escaped(entry.marks)
+    spread = style.spread(entry).removeprefix("0")
+    return text + (rf"{{\tiny{_escaped(SPREAD + spread)}}}" if spread else "") + _escaped(entry.marks)
 
 
 def _escaped(text: str) -> str:
