@@ -38,7 +38,7 @@ def logistic_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", m
     total, slope = outputs.new_zeros(()), torch.zeros_like(fixed)
     one = outputs.new_ones(())
     with torch.no_grad():
-        for block, are_similar in _blocks(all_outputs, similar):
+        for block, are_similar in blocks(all_outputs, similar):
             side = 0.5 - are_similar.to(outputs.dtype)
             x = (fixed @ block.T).mul_(side).add_(margin)
             # As autograd computes it, to the last bit; above 40, it is 1 in float64.
@@ -55,12 +55,12 @@ def sum_of_similar(similar: "Tensor", values: "Tensor") -> "Tensor":
 
     total = values.new_zeros(len(similar), values.shape[1])
     for rows, their_similar in zip(torch.split(total, _BLOCK), torch.split(similar, _BLOCK), strict=True):
-        for block, are_similar in _blocks(values, their_similar):
+        for block, are_similar in blocks(values, their_similar):
             rows.addmm_(are_similar.to(values.dtype), block)
     return total
 
 
-def _blocks(of_items: "Tensor", of_pairs: "Tensor") -> "Iterator[tuple[Tensor, Tensor]]":
+def blocks(of_items: "Tensor", of_pairs: "Tensor") -> "Iterator[tuple[Tensor, Tensor]]":
     """Yield blocks of rows of ``of_items``, each with the same columns of ``of_pairs``."""
     places = (slice(start, start + _BLOCK) for start in range(0, len(of_items), _BLOCK))
     return ((of_items[place], of_pairs[:, place]) for place in places)

@@ -7,7 +7,7 @@ from hashbench.learning.batch import Batch
 from hashbench.learning.classes import TargetHash, mean_over_labelled
 from hashbench.learning.loop import Items
 from hashbench.method import real, setting, whole
-from hashbench.methods._pair_losses import mean_over
+from hashbench.methods._pair_losses import blocks
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
@@ -27,11 +27,24 @@ def mdsh_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisat
 
 
 def attraction(outputs: "Tensor", averages: "Tensor", similar: "Tensor") -> "Tensor":
-    """Compute the mean of log(1 + exp((1 - cos(tanh(u_i), a_j)) / 2)) over similar pairs of a batch and averages."""
+    """Compute the mean of log(1 + exp((1 - cos(tanh(u_i), a_j)) / 2)) over similar pairs of a batch and averages.
+
+    Averages are held constant, and are taken in blocks.
+    """
+    import torch
     from torch.nn.functional import normalize, softplus
 
-    cosines = normalize(outputs.tanh()) @ normalize(averages).T
-    return mean_over(softplus((1 - cosines) / 2), similar)
+    directions = normalize(outputs.tanh())
+    fixed = directions.detach()
+    total, slope = outputs.new_zeros(()), torch.zeros_like(fixed)
+    with torch.no_grad():
+        for block, are_similar in blocks(normalize(averages), similar):
+            x = (fixed @ block.T).mul_(-0.5).add_(0.5)
+            chosen = x[are_similar]
+            total += softplus(chosen).sum()
+            slope -= x.zero_().masked_scatter_(are_similar, chosen.sigmoid() / 2) @ block
+    gradient = ((directions - fixed) * slope).sum()  # 0 in value
+    return (total + gradient) / similar.sum().clamp(min=1)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
