@@ -302,6 +302,16 @@ def test_the_attraction_of_mdsh_equals_a_loop():
     assert float(attraction(u, averages, similar)) == pytest.approx(np.mean(costs), abs=1e-12)
 
 
+def test_the_attraction_of_mdsh_and_its_gradient_are_those_of_all_pairs_at_once():
+    u, averages = normal(4, 3).requires_grad_(), normal(2500, 3, seed=1)  # three blocks
+    similar = normal(4, 2500, seed=2) > 0
+    cosines = torch.nn.functional.cosine_similarity(u.tanh()[:, None], averages, dim=2)
+    expected = torch.nn.functional.softplus((1 - cosines) / 2)[similar].mean()
+    loss = attraction(u, averages, similar)
+    torch.testing.assert_close(loss, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(*(torch.autograd.grad(one, u) for one in (loss, expected)), rtol=0, atol=1e-12)
+
+
 # ---------------------------------------------------------------- DFH
 
 

@@ -30,7 +30,7 @@ from hashbench.reports.tables.published import (
     make_pairs,
     values_beside,
 )
-from hashbench.reports.tables.text import NOT_KNOWN, SPREAD, Entry, Groups, Line, Span, TableBlock
+from hashbench.reports.tables.text import DASH, SPREAD, Entry, Groups, Line, Span, TableBlock, is_dash
 from hashbench.reports.view import grouped, records_by
 from hashbench.unseen import split_name
 
@@ -99,7 +99,7 @@ def make_uncertainty_blocks(cells: pd.DataFrame, names: DisplayNames) -> list[Ta
             Entry(cell.value, is_best=bool(cell.is_best)),
             Entry(cell.spread),
             Entry((cell.from_, cell.to)),
-            Entry(NOT_KNOWN if pd.isna(cell.tie_sd) else f"{cell.tie_sd:.5f}"),
+            Entry(DASH if pd.isna(cell.tie_sd) else f"{cell.tie_sd:.5f}"),
             Entry((cell.low, cell.high)),
             Entry(p_text(cell.p_value)),
         ]
@@ -156,7 +156,7 @@ def make_fold_blocks(cells: pd.DataFrame, names: DisplayNames) -> list[TableBloc
 
 
 def _fold_entries(cell: Any) -> list[Entry]:
-    return [Entry(NOT_KNOWN)] * 2 if cell is None else [_entry(cell), Entry((cell.low, cell.high))]
+    return [Entry(DASH)] * 2 if cell is None else [_entry(cell), Entry((cell.low, cell.high))]
 
 
 def _papers(
@@ -240,7 +240,7 @@ def _groups(block: pd.DataFrame, columns: Sequence[Column], paper: Sequence[Publ
 
     def row(entries: Mapping[Column, Entry], values: Iterable[Published]) -> list[Entry]:
         printed = {(value.our_metric, value.n_bits): Entry(value.value) for value in values}
-        beside = ((entries.get(column, Entry(NOT_KNOWN)), printed.get(column, Entry(""))) for column in columns)
+        beside = ((entries.get(column, Entry(DASH)), printed.get(column, Entry(""))) for column in columns)
         return [entry for both in beside for entry in (both if paper else both[:1])]
 
     run = set[tuple[str, str, str]]()
@@ -269,11 +269,11 @@ def _key(
     """Explain each sign that a block has."""
     entries = [entry for _, lines in groups for line in lines for entry in line.entries]
     key = {}
-    if any(entry.has_spread for entry in entries):
+    if not all(is_dash(entry.spread) for entry in entries):
         key[SPREAD] = f"standard deviation over {over}."
     if any(entry.is_best for entry in entries):
         key["Bold"] = f"the best {best}."
-    if not all(entry.is_known for entry in entries):
+    if any(is_dash(entry.content) for entry in entries):
         key["Dash"] = "not run, refused by the method, or undefined for every query."
     return key | explain(block)
 

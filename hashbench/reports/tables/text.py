@@ -11,8 +11,15 @@ from typing import NamedTuple
 from hashbench.reports.formatting import markdown_table, markdown_text
 from hashbench.reports.marks import SIGNS
 
-NOT_KNOWN = "-"
+DASH, SPREAD = "-", "±"
 Content = float | tuple[float, float] | str  # a number, NaN if unknown; a range; or text as it is
+
+
+def is_dash(content: Content) -> bool:
+    """Return whether a cell shows a dash only."""
+    if isinstance(content, tuple):
+        return any(map(is_dash, content))
+    return content == DASH if isinstance(content, str) else math.isnan(content)
 
 
 class Style(NamedTuple):
@@ -22,17 +29,16 @@ class Style(NamedTuple):
     has_spread: bool = True
 
     def text(self, content: Content) -> str:
-        """Write what a cell holds, "-" where a number or a range is not known."""
-        if isinstance(content, str):
-            return content
+        """Write what a cell holds, a dash where a number or a range is not known."""
+        if is_dash(content):
+            return DASH
         if isinstance(content, tuple):
-            low, high = map(self.text, content)
-            return NOT_KNOWN if NOT_KNOWN in (low, high) else f"{low} to {high}"
-        return NOT_KNOWN if math.isnan(content) else f"{content:.{self.digits}f}"
+            return " to ".join(map(self.text, content))
+        return content if isinstance(content, str) else f"{content:.{self.digits}f}"
 
     def spread(self, entry: "Entry") -> str:
         """Write the spread of a cell, nothing where there is none or none is shown."""
-        return self.text(entry.spread) if self.has_spread and entry.has_spread else ""
+        return self.text(entry.spread) if self.has_spread and not is_dash(entry.spread) else ""
 
 
 class Entry(NamedTuple):
@@ -42,16 +48,6 @@ class Entry(NamedTuple):
     spread: float = math.nan
     is_best: bool = False
     marks: str = ""
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the cell has more than a dash."""
-        return Style(0).text(self.content) != NOT_KNOWN
-
-    @property
-    def has_spread(self) -> bool:
-        """Whether the cell has a spread over seeds."""
-        return not math.isnan(self.spread)
 
 
 class Line(NamedTuple):
@@ -68,7 +64,6 @@ class Span(NamedTuple):
     columns: Sequence[str] = ("",)
 
 
-SPREAD = "±"
 KEY = (SPREAD, "Bold", "Dash", *SIGNS, "Tuned", "Defaults")  # what Markdown explains, in order
 Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 
@@ -95,12 +90,6 @@ class TableBlock:
 
 def markdown(title: str, blocks: Sequence[TableBlock], style: Style) -> str:
     """Write a table for people: a heading, per block a Markdown table and its notes, and the key."""
-
-    def cell(entry: Entry) -> str:
-        spread = style.spread(entry)
-        text = style.text(entry.content) + (f" ± {spread}" if spread else "")
-        return (f"**{text}**" if entry.is_best else text) + entry.marks
-
     lines = [f"# {markdown_text(title)}", ""]
     key = dict.fromkeys((sign, text) for block in blocks for sign, text in block.key.items())
     for block in blocks:
@@ -109,7 +98,9 @@ def markdown(title: str, blocks: Sequence[TableBlock], style: Style) -> str:
         rows = []
         for group, body in block.groups:
             rows.append([f"*{group}*", *[""] * (len(header) - 1)])
-            rows += [[markdown_text(line.label), *map(cell, line.entries)] for line in body]
+            rows += [
+                [markdown_text(line.label), *(_markdown_cell(entry, style) for entry in line.entries)] for line in body
+            ]
         notes = [" ".join([*block.notes, *[f"Data {block.data}."] * bool(block.data)]), *block.paragraphs]
         table = markdown_table(header, rows, is_markup=True)
         lines += [f"## {markdown_text(block.title)}", "", table, ""]
@@ -122,6 +113,12 @@ def markdown(title: str, blocks: Sequence[TableBlock], style: Style) -> str:
 
 def _heading(heading: str, column: str) -> str:
     return {"paper": "paper", "ours": heading, "": heading}.get(column, f"{heading} {column}")
+
+
+def _markdown_cell(entry: Entry, style: Style) -> str:
+    spread = style.spread(entry)
+    text = style.text(entry.content) + (f" {SPREAD} {spread}" if spread else "")
+    return (f"**{text}**" if entry.is_best else text) + entry.marks
 
 
 _FEW = 4  # columns that a column of an article takes
@@ -164,9 +161,7 @@ def _environment(name: str, block: TableBlock, style: Style) -> Iterator[str]:
     environment = "table" if n_columns <= _FEW else "table*"
     label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.slug}".lower()))
     caption = re.sub(r"\(([^()]*) \(([^()]*)\)\)", r"(\1, \2)", block.caption)  # no parentheses within others
-    entries = [entry for _, lines in block.groups for line in lines for entry in line.entries]
-    has_spread = any(map(style.spread, entries))
-    obvious = {"Bold", "Dash", *[SPREAD] * (not has_spread)}
+    obvious = {"Bold", "Dash", *[SPREAD] * (not style.has_spread)}
     key = [f"{sign}: {text}" for sign, text in block.key.items() if sign not in obvious]
     yield from [f"% data {block.data}"] * bool(block.data)
     yield rf"\begin{{{environment}}}"
@@ -195,7 +190,9 @@ def _tabular(block: TableBlock, n_columns: int, style: Style) -> Iterator[str]:
     for group, lines in block.groups:
         yield r"\midrule"
         yield _row([rf"\multicolumn{{{1 + n_columns}}}{{@{{}}l}}{{\textit{{{_escaped(group)}}}}}"])
-        yield from (_row([_label(line.label), *(_cell(entry, style) for entry in line.entries)]) for line in lines)
+        yield from (
+            _row([_label(line.label), *(_latex_cell(entry, style) for entry in line.entries)]) for line in lines
+        )
     yield r"\bottomrule"
     yield r"\end{tabular}"
 
@@ -210,8 +207,8 @@ def _label(label: str) -> str:
     return rf"\shortstack[l]{{{text}}}" if len(lines) > 1 else text
 
 
-def _cell(entry: Entry, style: Style) -> str:
-    text = _escaped(style.text(entry.content)) if entry.is_known else "--"
+def _latex_cell(entry: Entry, style: Style) -> str:
+    text = "--" if is_dash(entry.content) else _escaped(style.text(entry.content))
     text = rf"\textbf{{{text}}}" if entry.is_best else text
     spread = style.spread(entry).removeprefix("0")
     return text + (rf"{{\tiny{_escaped(SPREAD + spread)}}}" if spread else "") + _escaped(entry.marks)
