@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import shlex
+from contextlib import chdir
 from dataclasses import fields
 from pathlib import Path
 
@@ -112,7 +113,7 @@ def test_rows_come_with_options_digests_and_protocol(hashbench, prepare, folder)
     assert f"prepared by: {command}" in hashbench("info", "mine").stdout
 
 
-def test_paths_are_those_in_the_current_folder_and_else_names(folder, monkeypatch):
+def test_paths_are_those_in_the_current_folder_and_else_names(folder):
     inside, model = folder / "sources", folder / "sources" / "model"
     model.mkdir()
     (model / "config.json").write_text("{}")
@@ -124,8 +125,8 @@ def test_paths_are_those_in_the_current_folder_and_else_names(folder, monkeypatc
         "labels": "l.npy",
     }
     assert recipes.files_of(expected)["features"] == (Path("sources/model"), [Path("sources/model/config.json")])
-    monkeypatch.chdir(model)
-    assert recipes.recorded(options) == {"from": "x.npz:items", "features": "hf:.:cls", "seed": 1}
+    with chdir(model):
+        assert recipes.recorded(options) == {"from": "x.npz:items", "features": "hf:.:cls", "seed": 1}
 
 
 def test_every_content_has_its_recipe_and_the_first_stays(hashbench, prepare, folder, monkeypatch):
@@ -180,16 +181,15 @@ def test_a_missing_dataset_is_prepared_by_the_recipe_of_its_rows(hashbench, prep
     assert hashbench(*RUN).exit_code == 0
     monkeypatch.setenv("HASHBENCH_DATA", str(folder / "new"))
     run = (*RUN, "--bits", 16, "--results", folder / "results")
-    monkeypatch.chdir("sources")
     for command in (run, (*run, "--dry-run")):
-        lacking = hashbench(*command)
+        with chdir("sources"):
+            lacking = hashbench(*command)
         assert lacking.exit_code == 1
         assert lacking.stderr == (
             "Error: mine is not prepared here, and of the files of its rows sources/x.npz:items is missing here, "
             "sources/l.npy is missing here. Prepare it from these: hashbench prepare --from sources/x.npz:items "
             "--labels sources/l.npy --seed 1 --name mine.\n"
         )
-    monkeypatch.chdir(folder)
     assert hashbench(*run, "--dry-run").stdout.endswith("0 of 2 jobs done, 2 to do.\n")
     assert not (folder / "new" / "datasets").exists()
     assert f"prepared {folder / 'new' / 'datasets' / 'mine.h5'}\n" in hashbench(*run).stderr

@@ -381,8 +381,9 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
             raise PermissionError(13, "Permission denied")
         return scan(folder)
 
-    monkeypatch.setattr(images.os, "scandir", denied)
-    refused(tmp_path, r"cannot read .*/b: Permission denied\.")
+    with monkeypatch.context() as patch:
+        patch.setattr(images.os, "scandir", denied)
+        refused(tmp_path, r"cannot read .*/b: Permission denied\.")
 
 
 def test_images_that_cannot_be_decoded_are_left_out(tmp_path):
