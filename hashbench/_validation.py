@@ -438,6 +438,16 @@ def tunable_values(cls: type) -> dict[str, tuple[Any, ...]]:
     return {name: values for name, values in _declared(cls, "tunable").items() if values}
 
 
+def with_real_numbers(allowed: Mapping[str, Sequence[Any]], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings in which whole numbers are floats where real ones are allowed, as 2 and 2.0 are one setting."""
+
+    def is_real(value: Any, rules: Sequence[Any]) -> bool:
+        kinds = {rule.kind for rule in rules if isinstance(rule, Range)}
+        return kinds == {Real} and isinstance(value, Integral) and not isinstance(value, bool)
+
+    return {name: float(value) if is_real(value, allowed.get(name, ())) else value for name, value in values.items()}
+
+
 def _declared(cls: type, key: str) -> dict[str, tuple[Any, ...]]:
     return {
         name: parameter.metadata[key]

@@ -24,6 +24,7 @@ from hashbench._validation import (
     refuse_fractions,
     setting,
     whole,
+    with_real_numbers,
 )
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import MAX_BITS, check_n_bits
@@ -233,7 +234,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def recorded_params(self) -> dict[str, Any]:
         """Return the parameters that identify codes, besides length and seed, sorted; results can hold their values."""
-        params = self.get_params(deep=False)
+        params = with_real_numbers(allowed_values(type(self)), self.get_params(deep=False))
         return {key: params[key] for key in sorted(params) if key not in ("n_bits", "random_state")}
 
     def refusal(self, dataset: Dataset) -> str | None:

@@ -64,10 +64,9 @@ class Job:
     @cached_property
     def recorded(self) -> str:
         """The parameters that identify codes, as canonical JSON; the method is constructed only if it must be."""
-        if not self.card.is_plain:
+        if self.params or not self.card.is_plain:
             return canonical_json(self.estimator.recorded_params())
-        params = {**self.card.params, **self.params}
-        return canonical_json({key: params[key] for key in params if key not in _OPTIONS})
+        return canonical_json({key: value for key, value in self.card.params.items() if key not in _OPTIONS})
 
     def provenance(self, dataset: Dataset | PreparedDataset) -> Provenance:
         """Return the provenance of this job's codes."""

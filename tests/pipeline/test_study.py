@@ -64,6 +64,14 @@ def test_a_list_of_one_value_and_a_list_of_lists_are_values(study):
     assert params == {"x": 5, "y": [1, 2], "z": Sweep(([1], [2]))}
 
 
+def test_a_whole_number_is_one_setting_with_its_float_where_real_numbers_are_allowed():
+    values = Sweep((2, 2.0)), Sweep((None, 3, 3.0))
+    jobs = grid(["digits"], [("dsh", {"margin": values[0]}), ("dsdh", {"eta": values[1]})], [8], [0], {})
+    assert [json.loads(job.recorded)["margin"] for job in jobs[:2]] == [2.0, 2.0]
+    assert len({job.recorded for job in jobs}) == 3
+    assert type(json.loads(jobs[0].recorded)["epochs"]) is int
+
+
 def test_the_committed_study_holds_the_variants_of_the_results():
     study = read_study(ROOT / "benchmarks/rows/variants.toml")
     for name, params in study.methods:
