@@ -131,6 +131,18 @@ def test_cells_are_rerun_and_a_digit_that_is_not_reproduced_is_named_with_its_en
 
 
 @needs_git
+def test_cells_to_rerun_are_drawn_by_a_seed(hashbench, lsh_path):
+    def drawn(seed):
+        done = hashbench("results", "rerun", "--seed", seed)
+        assert done.stdout.endswith("1 of 2 new or changed cells reproduced.\n")
+        return done.stdout.partition(":")[0]
+
+    found = [drawn(seed) for seed in range(6)]
+    assert {*found} == {"digits lsh 8 bits seed 0", "digits lsh 8 bits seed 1"}
+    assert drawn(3) == found[3]
+
+
+@needs_git
 def test_only_new_or_changed_cells_are_rerun(hashbench, lsh_path):
     rows = read_rows("results", "digits")
     store(*rows[:2])
