@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
@@ -438,14 +438,26 @@ def tunable_values(cls: type) -> dict[str, tuple[Any, ...]]:
     return {name: values for name, values in _declared(cls, "tunable").items() if values}
 
 
-def with_real_numbers(allowed: Mapping[str, Sequence[Any]], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings in which whole numbers are floats where real ones are allowed, as 2 and 2.0 are one setting."""
+def real_parameters(cls: type) -> tuple[str, ...]:
+    """Return the names of parameters whose numbers are real: 2 and 2.0 are one setting of these."""
 
-    def is_real(value: Any, rules: Sequence[Any]) -> bool:
-        kinds = {rule.kind for rule in rules if isinstance(rule, Range)}
-        return kinds == {Real} and isinstance(value, Integral) and not isinstance(value, bool)
+    def takes_ints(rule: Any) -> bool:
+        return rule.kind is Integral if isinstance(rule, Range) else isinstance(rule, type) and issubclass(int, rule)
 
-    return {name: float(value) if is_real(value, allowed.get(name, ())) else value for name, value in values.items()}
+    return tuple(
+        name
+        for name, rules in allowed_values(cls).items()
+        if any(isinstance(rule, Range) for rule in rules) and not any(map(takes_ints, rules))
+    )
+
+
+def with_floats(values: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
+    """Return settings in which the whole numbers of these names are floats."""
+
+    def is_whole(value: Any) -> bool:
+        return isinstance(value, Integral) and not isinstance(value, bool)
+
+    return {name: float(value) if name in names and is_whole(value) else value for name, value in values.items()}
 
 
 def _declared(cls: type, key: str) -> dict[str, tuple[Any, ...]]:

@@ -34,6 +34,7 @@ class MethodCard:
     meanings: Mapping[str, str] = field(default_factory=dict)  # descriptions of parameters in the docstrings
     presets: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)  # None: not the same for all lengths
     tunable: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values worth trying; see `setting`
+    reals: tuple[str, ...] = ()  # parameters whose numbers are real, so that 2 and 2.0 are one setting
     is_slow: bool = False
     is_plain: bool = False  # whether its parameters are recorded as they are
     digests: Mapping[str, str] = field(default_factory=dict)  # of the files of a plug-in, by package
@@ -63,7 +64,8 @@ def _card_of_built_in(name: str) -> MethodCard:
     if fields is None or written()["made_from"] != source_digest():
         return card_of_class(name)
     tunable = {key: tuple(values) for key, values in fields["tunable"].items()}
-    return MethodCard(**fields | {"libraries": tuple(fields["libraries"]), "tunable": tunable})
+    tuples = {key: tuple(fields[key]) for key in ("libraries", "reals")}
+    return MethodCard(**fields | tuples | {"tunable": tunable})
 
 
 @cache
@@ -94,12 +96,12 @@ def as_json(card: MethodCard) -> Any:
 def card_of_class(name: str) -> MethodCard:
     """Build the card of a method by importing it."""
     cls = registry.get_method(name)  # before the imports, which an unknown name does not need
-    from hashbench._validation import allowed_values, tunable_values, with_real_numbers
+    from hashbench._validation import real_parameters, tunable_values, with_floats
     from hashbench.method import HashMethod
     from hashbench.store.provenance import method_digests
 
     with registry.loading("method", name, "constructed without arguments", " Give its parameters defaults."):
-        params = with_real_numbers(allowed_values(cls), cls().get_params(deep=False))
+        params = with_floats(cls().get_params(deep=False), real_parameters(cls))
     with registry.loading("method", name, "read"):
         found = method_digests(name, cls)
     deciding = ("recorded_params", "check_parameters")  # functions that change what parameters mean
@@ -114,6 +116,7 @@ def card_of_class(name: str) -> MethodCard:
         meanings=described_parameters([base.__doc__ or "" for base in reversed(cls.__mro__)]),
         presets={name: None if any(map(callable, of.values())) else {**of} for name, of in cls.presets.items()},
         tunable=tunable_values(cls),
+        reals=real_parameters(cls),
         is_slow=cls.is_slow,
         is_plain=all(getattr(cls, function) is getattr(HashMethod, function) for function in deciding),
         digests=found,

@@ -91,10 +91,12 @@ class DSH(LearnedHash):
     ``alpha ||u_i| - 1|_1``. Dispersion uses absolute differences, and similar pairs inside a zone cost nothing. The
     presets ``paper`` and ``dispersion`` are the authors' settings, without the last two drops of DSH's learning rate.
 
-    With ``backbone="dsh-net"`` on the images of CIFAR-10 these two presets are close to the authors' experiments, and
-    closer with ``scaling="none"`` and, for ``paper``, ``augmentation="flip"``. What still differs: features are centred
-    before the last layer, whose initial weights are normal; biases decay, too; dispersion's learning rate is halved
-    every 204 epochs instead of multiplied by 0.6 every 150; and DSH trained longer codes from its 12-bit network.
+    With ``backbone="dsh-net"`` on the images of CIFAR-10 these two presets are close to the authors' experiments,
+    and closer with ``scaling="none"`` and, for ``paper``, ``augmentation="flip"``. What still differs: features are
+    centred before the last layer, whose initial weights are normal; biases decay, too; dispersion's learning rate
+    is halved every 204 epochs instead of multiplied by 0.6 every 150; and DSH trained longer codes from its 12-bit
+    network. After 6 epochs on split 2, at 12 bits and their best rates, held-out AP was .32 and .24 with
+    ``scaling="variance"``, .19 and .21 with none.
 
     Where distances define levels, two neighbours of an item are often not similar. No codes suit all pairs then,
     and itq has a higher NDCG, though often a lower AP.

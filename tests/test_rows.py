@@ -30,7 +30,7 @@ def planned():
 
 def test_every_row_is_a_job_of_a_grid(rows, planned):
     for row in rows:
-        job = row["dataset"], row["method"], int(row["n_bits"]), int(row["seed"]), named(row["params"])
+        job = row["dataset"], row["method"], int(row["n_bits"]), int(row["seed"]), of_row(row["params"])
         assert job in planned
 
 
@@ -39,19 +39,18 @@ def test_every_job_says_how_many_settings_its_grid_gives(planned):
         settings = json.loads(path.read_text())["settings"]
         for job in jobs_in(path):
             params = json.dumps(settings[job["settings"]], sort_keys=True)
-            key = job["dataset"], job["method"], job["n_bits"], job["seed"], named(params)
+            key = job["dataset"], job["method"], job["n_bits"], job["seed"], of_row(params)
             assert job["trials"] == planned.get(key, 0), key
 
 
 def settings_of(job):
-    """Return a job's parameters as JSON; None if a network needs a file of weights to name them."""
-    if getattr(job.estimator, "backbone", None) == "squeezenet":
-        return None
-    return json.dumps(job.estimator.recorded_params(), sort_keys=True)
+    """Return a job's parameters as JSON; None for squeezenet, which needs its file of weights to name them."""
+    is_named = getattr(job.estimator, "backbone", None) != "squeezenet"
+    return json.dumps(job.estimator.recorded_params(), sort_keys=True) if is_named else None
 
 
-def named(params):
-    """Return parameters (JSON) as `settings_of` does those of a job."""
+def of_row(params):
+    """Return the parameters (JSON) of a row as `settings_of` does those of its job."""
     return None if '"backbone": "squeezenet"' in params else params
 
 

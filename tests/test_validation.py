@@ -1,7 +1,9 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
-from hashbench._validation import check_settings, choice, real, whole
+from hashbench._validation import check_settings, choice, real, real_parameters, setting, whole, with_floats
 from hashbench.errors import HashbenchError
 
 HELD = [
@@ -44,3 +46,29 @@ def test_values_that_no_rule_allows_are_refused_in_words(rules, values, words):
         with pytest.raises(HashbenchError) as caught:
             check_settings({"x": rules}, {"x": value}, "mine")
         assert str(caught.value) == f"The 'x' parameter of mine {words} {value!r} instead."
+
+
+@dataclass
+class Mine:
+    free: float = 1
+    margin: float = setting(1, real(0))
+    open: float | None = setting(None, real(0), None)
+    either: float = setting(1, whole(0), real(0))
+    own: float = setting(1, int, real(0))
+    count: int = setting(1, whole(0))
+    kind: str = setting("a", choice("a", "b"))
+    flag: bool = setting(True, bool)
+
+
+class Child(Mine):
+    pass
+
+
+def test_whole_numbers_become_floats_only_where_numbers_are_real():
+    names = real_parameters(Child)
+    assert names == ("margin", "open")
+    values = {"free": 2, "margin": np.int64(2), "open": None, "either": 2, "own": 2, "count": 2, "flag": True}
+    found = with_floats(values, names)
+    assert found == values
+    assert {key for key, value in found.items() if type(value) is float} == {"margin"}
+    assert with_floats({"margin": True}, names)["margin"] is True

@@ -62,16 +62,17 @@ def check(paths: tuple[Path, ...], results: Path) -> None:
 @_FILES
 @option("--against", metavar="REVISION", help="Only cells that are not in a commit, branch, folder or file.")
 @option("--cells", "n_cells", type=IntRange(1), default=1, help="Number of cells to run.")
-@option("--seed", type=SEEDS, help="Seed that draws the cells at random.", show_default="the first cells")
+@option("--seed", type=SEEDS, help="Seed of the draw of random cells.", show_default="the first cells")
 def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, seed: int | None) -> None:
     """Run a cell of result files again, in a fresh folder, and compare every digit; by default of those in results/.
 
-    A cell is a dataset, method, parameters, code length and seed. It is the first, or one at random, among the new
-    or changed cells of datasets that are built in or prepared here. Rows that differ are listed as by hashbench
-    diff, with differences between their environment and this one, and the exit code is 1; it is 0 for values up to
-    0.03 apart of methods that train, as another processor may cause that. Cells that cannot be run here, such as
-    those of an older version, are skipped with a warning; if none can be run, the exit code is 1 without --against.
-    To rerun any other cell, run it into another folder, and compare: hashbench diff results FOLDER.
+    A cell is a dataset, method, parameters, code length and seed. The first of the new or changed cells of datasets
+    that are built in or prepared here is run; with --seed, a random one. Rows that differ are listed as by
+    hashbench diff, with differences between their environment and this one, and the exit code is 1; it is 0 for
+    values up to 0.03 apart of methods that train, as another processor may cause that. Cells that cannot be run
+    here, such as those of an older version, are skipped with a warning; if none can be run, the exit code is 1
+    without --against. To rerun any other cell, run it into another folder, and compare: hashbench diff results
+    FOLDER.
     """
     from hashbench.reports import submissions
     from hashbench.reports.diff import format_diff

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hashbench._plugins import same_folder
+from hashbench._validation import with_floats
 from hashbench.bits import check_n_bits
 from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import Dataset, canonical_json
@@ -64,9 +65,10 @@ class Job:
     @cached_property
     def recorded(self) -> str:
         """The parameters that identify codes, as canonical JSON; the method is constructed only if it must be."""
-        if self.params or not self.card.is_plain:
+        if not self.card.is_plain:
             return canonical_json(self.estimator.recorded_params())
-        return canonical_json({key: value for key, value in self.card.params.items() if key not in _OPTIONS})
+        params = {**self.card.params, **self.params}
+        return canonical_json({key: params[key] for key in params if key not in _OPTIONS})
 
     def provenance(self, dataset: Dataset | PreparedDataset) -> Provenance:
         """Return the provenance of this job's codes."""
@@ -254,7 +256,7 @@ def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
     for key in params:
         if key in _OPTIONS or key not in card.params:
             raise _unknown(card.name, key, params[key], card.params)
-    return {key: value for key, value in params.items() if value != card.params[key]}
+    return {key: value for key, value in with_floats(params, card.reals).items() if value != card.params[key]}
 
 
 def _unknown(methods: str, key: str, value: Any, names: Iterable[str]) -> HashbenchError:

@@ -137,9 +137,9 @@ def test_cells_to_rerun_are_drawn_by_a_seed(hashbench, lsh_path):
         assert done.stdout.endswith("1 of 2 new or changed cells reproduced.\n")
         return done.stdout.partition(":")[0]
 
-    found = [drawn(seed) for seed in range(6)]
-    assert {*found} == {"digits lsh 8 bits seed 0", "digits lsh 8 bits seed 1"}
-    assert drawn(3) == found[3]
+    cells = [drawn(seed) for seed in range(6)]
+    assert {*cells} == {"digits lsh 8 bits seed 0", "digits lsh 8 bits seed 1"}
+    assert drawn(3) == cells[3]
 
 
 @needs_git
