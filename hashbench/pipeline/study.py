@@ -102,9 +102,10 @@ class Study:
 
 
 def _untuned(method: str, new: Mapping[str, Any]) -> set[str]:
-    """Return the key of tuned settings if parameters of the method are replaced; the device is not a setting."""
+    """Return the key of tuned settings if parameters of the method are replaced; device and file are no settings."""
     names = [key.rpartition(":") for key in new]
-    return {TUNED} if any(owner in ("", method) and name != "device" for owner, _, name in names) else set()
+    is_replaced = any(owner in ("", method) and name not in ("device", "weights") for owner, _, name in names)
+    return {TUNED} if is_replaced else set()
 
 
 def _refuse_others(kind: str, names: Iterable[str], own: Sequence[str]) -> None:

@@ -92,6 +92,7 @@ def test_a_method_records_how_many_settings_were_tried_for_it_and_none_as_a_text
         assert [job.n_trials for job in tuned.changed(["dpsh"], params={name: value}).jobs()] == [0], name
     for changed in (tuned.changed(params={"device": "cpu"}), tuned.changed(methods=["dpsh"], n_bits=[16])):
         assert changed.jobs()[0].n_trials == 9
+    assert tuned.changed(params={"weights": "my.pth"}).methods[0][1]["tuned"] == 9
     assert tuned.changed(methods=["dpsh", "lsh"], params={"lsh:n_bits": 8}).methods[0][1]["tuned"] == 9
 
 
