@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import combinations, product
-from math import ceil, inf, isnan, nan
+from math import ceil, isnan, nan
 from pathlib import Path
 from string import Formatter
 from tempfile import TemporaryDirectory
@@ -410,12 +410,12 @@ def scores_of_dsh_net() -> tuple[list[str], list[list[str]]]:
     ).groupby(keys)["score"]
     if set(trials.count()) != {len(tuning.SCORES)}:
         sys.exit("benchmarks/dsh-net lacks one of the two scores of a setting.")
-    scores = dict(trials.mean()) | dict.fromkeys(FAILED_OF_DSH_NET, nan)
+    means = trials.mean()
+    scores = dict(means) | dict.fromkeys(FAILED_OF_DSH_NET, nan)
     for objective, settings in zip(OBJECTIVES, grid, strict=True):
-        of_objective = {key: score for key, score in scores.items() if key[0] == objective}
-        best = max(of_objective, key=lambda key: -inf if isnan(of_objective[key]) else of_objective[key])
-        if (settings["scaling"], settings["learning_rate"], settings[TUNED]) != (*best[1:], len(of_objective)):
-            sys.exit(f"benchmarks/rows/dsh-net.toml has other settings than {best}, the best of {len(of_objective)}.")
+        best, n_tried = means[[objective]].idxmax(), sum(key[0] == objective for key in scores)
+        if (settings["scaling"], settings["learning_rate"], settings[TUNED]) != (*best[1:], n_tried):
+            sys.exit(f"benchmarks/rows/dsh-net.toml has other settings than {best}, the best of {n_tried}.")
     columns = [*product(OBJECTIVES, ("none", "variance"))]
     lines = [
         [f"{rate:g}", *(_score(scores.get((*column, rate))) for column in columns)]

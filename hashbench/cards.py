@@ -96,12 +96,12 @@ def as_json(card: MethodCard) -> Any:
 def card_of_class(name: str) -> MethodCard:
     """Build the card of a method by importing it."""
     cls = registry.get_method(name)  # before the imports, which an unknown name does not need
-    from hashbench._validation import real_parameters, tunable_values, with_floats
+    from hashbench._validation import real_parameters, tunable_values
     from hashbench.method import HashMethod
     from hashbench.store.provenance import method_digests
 
     with registry.loading("method", name, "constructed without arguments", " Give its parameters defaults."):
-        params = with_floats(cls().get_params(deep=False), real_parameters(cls))
+        params = cls().get_params(deep=False)
     with registry.loading("method", name, "read"):
         found = method_digests(name, cls)
     deciding = ("recorded_params", "check_parameters")  # functions that change what parameters mean

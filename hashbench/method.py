@@ -21,11 +21,9 @@ from hashbench._validation import (
     number_words,
     preset_settings,
     real,
-    real_parameters,
     refuse_fractions,
     setting,
     whole,
-    with_floats,
 )
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import MAX_BITS, check_n_bits
@@ -235,7 +233,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def recorded_params(self) -> dict[str, Any]:
         """Return the parameters that identify codes, besides length and seed, sorted; results can hold their values."""
-        params = with_floats(self.get_params(deep=False), real_parameters(type(self)))
+        params = self.get_params(deep=False)
         return {key: params[key] for key in sorted(params) if key not in ("n_bits", "random_state")}
 
     def refusal(self, dataset: Dataset) -> str | None:
