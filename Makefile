@@ -53,8 +53,8 @@ install: $(VENV)/.installed ## Set up .venv with hashbench and PyTorch
 dev: $(VENV)/.dev ## Set up .venv for development, with the commit hooks
 	$(BIN)/pre-commit install
 
-reproduce-tables: $(VENV)/.installed ## Run the quick methods, also on what is prepared, and make all tables and figures
-	$(BIN)/hashbench run $(call methods,quick) $(GRID) --available --jobs -1 > $(VENV)/.grid
+reproduce-tables: $(VENV)/.installed ## Run the quick methods on the built-in datasets, and make all tables and figures
+	$(BIN)/hashbench run $(call methods,quick) $(GRID) --jobs -1 > $(VENV)/.grid
 	@$(MAKE) --no-print-directory tables
 
 reproduce-all: $(VENV)/.installed ## Make all committed rows, with downloads: some 34 hours of one core
@@ -69,8 +69,6 @@ tables: $(VENV)/.installed ## Make tables and figures of the results there are
 	$(BIN)/hashbench tables --dataset digits $(SHOWN:%=--method %) --bits 12 --bits 24 --bits 32 --bits 48 \
 	--output $(VENV)/paper > $(VENV)/.shown
 	@cmp -s $(VENV)/paper/selection.tex docs/table.tex || cp $(VENV)/paper/selection.tex docs/table.tex
-	@echo "Datasets that are not prepared and were left out, each with the command that would add it:"
-	@$(BIN)/hashbench list missing
 
 pictures: $(VENV)/.docs tables ## Make all pictures of the documents; those of the report need chromium
 	$(BIN)/python benchmarks/why_numbers_differ.py --again

@@ -76,7 +76,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     modules : tuple of str
         Of a plug-in: imported modules outside its own package that decide its codes.
     is_slow : bool
-        Whether fits take so long that grids of quick methods leave the method out; see ``make reproduce-tables``.
+        Whether fits take so long that ``make reproduce-tables`` leaves the method out.
 
     Examples
     --------

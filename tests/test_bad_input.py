@@ -322,7 +322,6 @@ COMMANDS = f"""
 1 | info foreign.h5 | not written by hashbench: it lacks record. Repeat the command that wrote it.
 2 | run --method lsh --bits 8 --part 0/3 | '0/3' is not a part
 2 | run --method lsh --bits 8 --part 4/3 | '4/3' is not a part, expected I/N such as 2/5
-2 | run --method lsh --bits 8 --part 1/2 --available | --available does not go with --part
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
 1 | tune --method itq --bits 8 --output tuning-rows | tuning-rows/digits.json is missing | Restore it
 1 | tune --method csq --bits 8 --param 'head="None"' | a value of csq's head is the text 'None', which grid.toml cannot

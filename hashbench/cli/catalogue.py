@@ -99,9 +99,9 @@ def _text_of_script(item: _Item) -> str:
 
 
 def _missing() -> list[_Item]:
-    from hashbench.pipeline.preparation import find_prepared
+    from hashbench.pipeline.preparation import find_unprepared
 
-    return [{"name": name, "command": command} for name, command in find_prepared()[1].items()]
+    return [{"name": name, "command": command} for name, command in find_unprepared().items()]
 
 
 _LISTS: dict[str, tuple[str, Callable[[], list[_Item]], Callable[[_Item], str]]] = {

@@ -295,17 +295,14 @@ def export(file: Path, target: str, output: Path, role: str | None, precision: s
     "What to run",
     *options.JOB_OPTIONS,
     options.METRIC,
-    option("--available", is_flag=True, help="Also run on all prepared datasets; see `hashbench list missing`."),
 )
 @options.TRAINING
 @option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
 @option_group(
     "Output", options.RESULTS, options.output_format("table", "csv", "json"), options.INTERVAL, options.KEEP_MODEL
 )
-@cloup.constraint(options.NotWith("--part"), ["available"])
 def run(
     metrics: tuple[str, ...],
-    available: bool,
     resume: bool,
     n_jobs: int,
     part: tuple[int, int] | None,
@@ -320,10 +317,9 @@ def run(
     """Prepare, encode and score; finished steps are skipped. Each combination of options is one job."""
     from hashbench.cli import console
     from hashbench.pipeline.one_job import remaining, write_rows
-    from hashbench.pipeline.preparation import find_prepared, results_name
+    from hashbench.pipeline.preparation import results_name
     from hashbench.pipeline.runner import in_order
     from hashbench.pipeline.steps import Demands
-    from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.store.results import check_folder
 
@@ -331,8 +327,6 @@ def run(
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("`hashbench on` runs one job on each worker; leave --jobs out.")
     study = options.study_of(metrics, **grid)
-    if available:
-        study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
     jobs, demands = _jobs_of(study, part), Demands(study.metrics or DEFAULT_METRICS, force, resume, keep_model)
     names = [results_name(spec) for spec in dict.fromkeys(job.dataset for job in jobs)]
     versions = {job.method: job.card.version for job in jobs}

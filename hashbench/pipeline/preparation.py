@@ -389,13 +389,11 @@ def find_dataset(spec_or_path: str) -> PreparedDataset | None:
     return PreparedDataset(name, features_name, fingerprint, warning)
 
 
-def find_prepared() -> tuple[list[str], dict[str, str]]:
-    """List the known datasets that need files or a download: those that are prepared, and the others.
+def find_unprepared() -> dict[str, str]:
+    """Find the known datasets that need files or a download and are not prepared by this version of the code.
 
-    The prepared ones, ``NAME`` or ``NAME:FEATURES``, were made by this version of the code; each of the others comes
-    with the command that would prepare it and what that needs.
+    Return the command that prepares each, ``NAME`` or ``NAME:FEATURES``, and what it needs.
     """
-    prepared: list[str] = []
     missing: dict[str, str] = {}
     for name in sorted({*dataset_names()} - OF_USERS):
         try:
@@ -409,12 +407,11 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
         made_by = {spec: read_record(dataset_path(spec)).get("versions") for spec in specs}
         current = [spec for spec in specs if made_by[spec] == _versions_of(name)]
         stale = [spec for spec in specs if made_by[spec] and spec not in current]
-        prepared += current
         for spec in stale or ([] if current else [name]):
             kind = spec.partition(":")[2]
             command = f"hashbench prepare {name}{f' --features {kind}' if kind else ''}"
             missing[spec] = f"{command} ({'made by another version' if stale else f'needs {cls.needs}'})"
-    return prepared, missing
+    return missing
 
 
 def _prepared_models(name: str) -> list[str]:

@@ -632,7 +632,7 @@ def test_a_folder_is_remembered_under_the_name_of_its_features(plugin, copy, has
     first = preparation.find_dataset(f"photos:hf:{name}")
     assert first.features_name == f"hf:{name} (CLS)"
     assert preparation.find_dataset(f"photos:hf:{folder}") == first
-    assert preparation.find_prepared()[0] == [f"photos:hf:{name}"]
+    assert "photos" not in preparation.find_unprepared()
     assert preparation.load_dataset(f"photos:hf:{name}")[1] == ""
     folder.rename(folder.with_name("elsewhere"))
     assert preparation.load_dataset(f"photos:hf:{name}")[1] == ""
