@@ -90,8 +90,11 @@ def test_the_page_of_trials_is_that_of_the_rows_beside_it():
 
 @pytest.mark.parametrize("name", TUNED)
 def test_grids_have_the_settings_that_the_trials_chose_and_none_is_at_an_edge(name):
-    grids = [tomllib.loads(path.read_text()) for path in (ROOT / "benchmarks/rows").glob(f"{name}*.toml")]
+    paths = [ROOT / f"benchmarks/rows/{name}{suffix}.toml" for suffix in ("", "-slow")]
+    grids = [tomllib.loads(path.read_text()) for path in paths if path.exists()]
     methods = {method: own for grid in grids for method, own in grid["methods"].items()}
+    assert len(methods) == sum(len(grid["methods"]) for grid in grids)
+    assert all(grid[key] == grids[0][key] for grid in grids for key in ("datasets", "bits", "metrics", "params"))
     for trials in tuned.trials_of(tuned.FOLDER / name):
         chosen = {key: "None" if value is None else value for key, value in trials.chosen.items()}
         assert methods[trials.method] == {"tuned": len(trials.scores)} | chosen

@@ -390,9 +390,10 @@ def find_dataset(spec_or_path: str) -> PreparedDataset | None:
 
 
 def find_unprepared() -> dict[str, str]:
-    """Find the known datasets that need files or a download and are not prepared by this version of the code.
+    """Return how to prepare each known dataset that needs files or a download and that this code has not prepared.
 
-    Return the command that prepares each, ``NAME`` or ``NAME:FEATURES``, and what it needs.
+    Keys are ``NAME`` or, for outdated features, ``NAME:FEATURES``. Values are the command, and what it needs or that
+    another version made the dataset.
     """
     missing: dict[str, str] = {}
     for name in sorted({*dataset_names()} - OF_USERS):

@@ -637,6 +637,8 @@ def test_a_folder_is_remembered_under_the_name_of_its_features(plugin, copy, has
     folder.rename(folder.with_name("elsewhere"))
     assert preparation.load_dataset(f"photos:hf:{name}")[1] == ""
     monkeypatch.setattr(preparation, "_versions_of", lambda name: "other code")
+    again = f"hashbench prepare photos --features hf:{name} (made by another version)"
+    assert preparation.find_unprepared()[f"photos:hf:{name}"] == again
     with pytest.raises(HashbenchError, match=r"which you chose earlier\. Give --features hf:FOLDER again"):
         preparation.load_dataset(f"photos:hf:{name}")
     shutil.copytree(folder.with_name("elsewhere"), folder)

@@ -303,12 +303,12 @@ def _lines(
 ) -> pd.DataFrame:
     """Keep the lines of a table: one of each method, and of each of its rows in the paper.
 
-    An ablation keeps those of methods with several; metrics beside each other keep those with values in the first
-    metric, and the paper's methods. Where the paper's rows differ by one parameter, ours have the defaults of all
-    others, not tuned ones.
+    An ablation keeps those of methods with several at a code length; metrics beside each other keep those with values
+    in the first metric, and the paper's methods. Where the paper's rows differ by one parameter, ours have the defaults
+    of all others, not tuned ones.
     """
     if layout.is_ablation:
-        return cells[cells.groupby([*BLOCK, "metric", "method"])["params"].transform("nunique") > 1]
+        return cells[cells.groupby([*BLOCK, "metric", "method", "n_bits"])["params"].transform("nunique") > 1]
     if layout.is_beside:
         line = pd.MultiIndex.from_frame(cells[[*BLOCK, *LINE]])
         has_first = line.isin(line[cells["metric"] == layout.metrics[0]])
