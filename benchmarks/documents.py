@@ -558,7 +558,7 @@ def dpsh_above_mihash() -> Difference:
     ((_, one),) = [
         (order, one)
         for order, one, is_shown in zip(*of_three_seeds(), strict=True)
-        if is_shown and one.value < 0 and order.lower.cell.method == "dpsh"
+        if is_shown and one.value < 0 and order.lower.cell.method == "dpsh" and order.lower.cell.dataset == "cifar10-s1"
     ]
     return one
 
@@ -585,17 +585,20 @@ def published(page: Page) -> None:
         line += [n_holds, len(of_shown) - n_holds, n - len(of_shown)]
         for order, holds in of_shown:
             if not holds:
-                paper = order.higher.published.source.partition(" ")[0]
-                reversals[paper, " above ".join(order.names)][column].append(order.higher.cell.n_bits)
+                place = order.higher.published.source.partition(" ")[0], f"`{order.higher.cell.dataset}`"
+                reversals[*place, " above ".join(order.names)][column].append(order.higher.cell.n_bits)
     page.table("orders", ["", "holds", "turned", "open"], lines)
     ordered = sorted(reversals.items(), key=lambda item: (bool(item[1][1]), item[0]))
     lines = [[*names, *(listed(sorted(bits)) if bits else "-" for bits in both)] for names, both in ordered]
-    page.table("reversals", ["paper", "published order", "shown by itself", "after correction"], lines, n_left=4)
-    is_true = {one.higher.cell.dataset for one in several} == {"cifar10-s1"}
-    page.says("On `cifar10-s1`, our rows reverse these orders", is_true=is_true)
+    page.table(
+        "reversals", ["paper", "rows", "published order", "shown by itself", "after correction"], lines, n_left=5
+    )
     one = dpsh_above_mihash()
     page.says(
-        "At 48 bits, dpsh is {:.3f} AP above mihash (95 % interval {:.3f} to {:.3f}", -one.value, -one.high, -one.low
+        "On `cifar10-s1` at 48 bits, dpsh is {:.3f} AP above mihash (95 % interval {:.3f} to {:.3f}",
+        -one.value,
+        -one.high,
+        -one.low,
     )
     digits, papers = mean_over_seeds(rows(dataset="digits", seed=0)).set_index(["method", "n_bits"]).sort_index(), []
     for method, n_bits in product(("fasthash", "structhash"), (16, 32, 48)):
