@@ -57,7 +57,7 @@ reproduce-tables: $(VENV)/.installed ## Run the quick methods on the built-in da
 	$(BIN)/hashbench run $(call methods,quick) $(GRID) --jobs -1 > $(VENV)/.grid
 	@$(MAKE) --no-print-directory tables
 
-reproduce-all: $(VENV)/.installed ## Make all committed rows, with downloads: some 34 hours of one core
+reproduce-all: $(VENV)/.installed ## Make all committed rows, with downloads: some 37 hours of one core
 	for grid in benchmarks/rows/*.toml; do $(BIN)/hashbench run --grid $$grid --resume --jobs -1 > $(VENV)/.grid || exit; done
 	@$(MAKE) --no-print-directory tables
 
