@@ -648,9 +648,6 @@ def tuned_rows(page: Page) -> None:
     page.says("with an AP of {}, and dpn at", span(cells[cells["method"].isin(names)]["value"], ".3f"))
     is_true = ["dpn" in found for found in by_length] == [True, True, True, False]
     page.says("and dpn at all but 48.", is_true=is_true)
-    supervised = cells["method"].map(lambda name: method_card(name).supervision != "none")
-    single = cells[(cells["n_seeds"] == 1) & supervised]
-    page.says("There, {} have one seed.", listed(sorted({*single["method"]})))
     cells, names, by_length = best_of("tmc2007", [16, 32, 48, 64])
     page.says("with two seeds. {} may be the best at 16, 32, 48 and 64 bits", listed(names))
     page.says("dfh at all but 16.", is_true=["dfh" in found for found in by_length] == [False, True, True, True])
@@ -759,34 +756,6 @@ def real_valued_queries(page: Page) -> None:
     page.says("AP@1000 of ten quick methods changes by {}, and mostly rises", span(every, "+.3f"))
 
 
-def embeddings(page: Page) -> None:
-    place = {"dataset": "wordnet-minilm", "features": "all-MiniLM-L6-v2"}
-    learned = ("bihalf", "cibhash", "greedyhash-unsupervised")
-
-    def of(method: str, n_bits: int, metric: str = "R@10") -> "pd.Series[float]":
-        return rows(metric, method=method, n_bits=n_bits, **place).set_index("seed")["value"]
-
-    for metric in ("R@10", "R@10:reranked=100"):
-        cells, _, best = best_of("wordnet-minilm", [64, 128, 256], metric)
-        n_methods, is_true = WORDS[cells["method"].nunique()], all(names == {"itq"} for names in best)
-        page.says("only `itq` [may be the best]", is_true=is_true)
-        page.says("of {} methods at 64, 128 and 256 bits", n_methods)
-        found = [compared(of(name, n_bits, metric), of("lsh", n_bits, metric))
-                 for name, n_bits in product(learned, (256, 384, 512, 1024))]  # fmt: skip
-        is_true = not any(one.is_shown and one.value > 0 for one in found)
-        page.says("From 256 bits on, no learned method is shown to find more neighbours than `lsh`", is_true=is_true)
-    means = (of(name, n_bits).mean() for n_bits, name in product((256, 1024), ("bihalf", "lsh")))
-    page.says("`bihalf` finds {:.3f} and `lsh` {:.3f} at 256 bits, {:.3f} and {:.3f} at 1,024", *means)
-    turned = rows("R@10", method="sign", params='{"rotate": true, "threshold": "zero"}', **place)
-    sides = [
-        (turned[turned["n_bits"] == n_bits].set_index("seed")["value"], of("lsh", n_bits)) for n_bits in (512, 1024)
-    ]
-    found = [compared(*side) for side in sides]
-    page.says("this rotation finds {:.3f} and {:.3f} of the neighbours, and `lsh` {:.3f} and {:.3f}",
-              *(side.mean() for pair in zip(*sides, strict=True) for side in pair))  # fmt: skip
-    page.says("(p = {:.3f} and {:.3f} over three seeds)", *(one.p for one in found))
-
-
 def readme_findings(page: Page) -> None:
     _, names = by_fold("-database-all")
     one = taught_against_itq("-database-all")
@@ -810,7 +779,6 @@ PAGES: dict[str, list[Callable[[Page], None]]] = {
     "README.md": [number_of_methods, readme_findings, figure_of_scripts, itq_by_scripts, readme_speed],
     "PYPI.md": [itq_by_scripts],
     "benchmarks/RESULTS.md": [measurements, simulations, random_orders],
-    "docs/binary-quantisation.md": [embeddings],
     "docs/explanation/comparing.md": [comparing],
     "docs/explanation/protocols.md": [protocols],
     "docs/explanation/settings.md": [how_settings_are_chosen],

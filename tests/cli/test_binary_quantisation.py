@@ -209,18 +209,13 @@ def p_values(seeds, names, reference, n_bits, *, is_reranked):
     return holm([float(ttest_ind(sides[0], side, equal_var=False).pvalue) for side in sides[1:]])
 
 
-def test_lsh_finds_more_neighbours_than_learned_methods_from_384_bits_on(of_texts, seeds_of_texts):
+def test_no_learned_method_is_shown_to_find_more_neighbours_than_lsh_from_256_bits_on(of_texts, seeds_of_texts):
     text = " ".join((ROOT / PAGE).read_text().split())
-    assert "From 384 bits on, `lsh` finds more neighbours than each learned method, which three seeds show" in text
-    for n_bits, is_reranked in product((384, 512, 1024), (False, True)):
-        assert all(of_texts[name, n_bits, is_reranked] < of_texts["lsh", n_bits, is_reranked] for name in LEARNED)
-        assert (p_values(seeds_of_texts, LEARNED, "lsh", n_bits, is_reranked=is_reranked) < ALPHA).all()
-    nearest = of_texts["lsh", 256, False], of_texts["greedyhash-unsupervised", 256, False]
-    assert "`lsh` ({:.3f}) is not shown to differ from `greedyhash-unsupervised` ({:.3f})".format(*nearest) in text
-    assert of_texts["lsh", 256, True] < of_texts["greedyhash-unsupervised", 256, True]
-    for is_reranked in (False, True):
-        p = p_values(seeds_of_texts, LEARNED, "lsh", 256, is_reranked=is_reranked)
-        assert (p >= ALPHA).tolist() == [False, False, True]
+    assert "From 256 bits on, no learned method is shown to find more neighbours than `lsh` (three seeds)." in text
+    for n_bits, is_reranked in product((256, 384, 512, 1024), (False, True)):
+        p = p_values(seeds_of_texts, LEARNED, "lsh", n_bits, is_reranked=is_reranked)
+        is_above = [of_texts[name, n_bits, is_reranked] > of_texts["lsh", n_bits, is_reranked] for name in LEARNED]
+        assert not (np.array(is_above) & (p < ALPHA)).any()
 
 
 def test_a_rotation_finds_more_neighbours_than_lsh(of_texts, seeds_of_texts):
