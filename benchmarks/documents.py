@@ -610,7 +610,7 @@ def published(page: Page) -> None:
     page.says("every order of ties, by {} AP at 16, 32", span(leads, ".3f"), is_true=is_true)
     orders = orders_of("table2", results())
     counts, turned = Counter(order.verdict for order in orders), ("turned", SHUFFLE)
-    words = "Of {} comparisons at 16 and 32 bits (one seed of CIBHash), {} hold under"
+    words = "Of {} comparisons at 16 and 32 bits, {} hold under"
     page.says(words, counts.total(), counts["holds", SHUFFLE])
     above = [(order.higher.cell.method, order.lower.cell.method) for order in orders if order.verdict == turned]
     is_true = counts.total() == counts["holds", SHUFFLE] + counts[turned] and {*above} == {
