@@ -291,11 +291,7 @@ def export(file: Path, target: str, output: Path, role: str | None, precision: s
 
 
 @cloup.command()
-@option_group(
-    "What to run",
-    *options.JOB_OPTIONS,
-    options.METRIC,
-)
+@option_group("What to run", *options.JOB_OPTIONS, options.METRIC)
 @options.TRAINING
 @option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
 @option_group(
