@@ -4,8 +4,8 @@
 
 Cells are those that today's tables would show of either results: the mean over seeds of each method, whatever its
 settings. A fall of more than 0.02, or a cell that is gone, must stand in a new bullet of the changelog's "Numbers that
-changed" that names dataset and method, or the dataset and "all methods". Without a revision, the results are compared
-with origin/main, or where that is HEAD, with the commit before.
+changed" that names dataset and method; for cells that are gone, "all methods" is enough. Without a revision, the
+results are compared with origin/main, or where that is HEAD, with the commit before.
 """
 
 import os
@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -56,8 +57,15 @@ def shown_before_and_now(revision):
     return shown(old, origins), shown(new, origins)
 
 
+class Fall(NamedTuple):
+    """Cells of a method of a dataset that are lost or fall."""
+
+    text: str
+    are_lost: bool  # all of them
+
+
 def falls(old, new):
-    """Return a sentence for each method of a dataset of which cells are lost or fall, by both names."""
+    """Return the falls of each method of a dataset that has any, by both names."""
     both = old.merge(new, on=PLACE, how="left", suffixes=("_old", "_new"))
     both["fall"] = (both["value_old"] - both["value_new"]) * signs_of(both["metric"])
     is_lost = both["value_old"].notna() & both["value_new"].isna()
@@ -70,7 +78,8 @@ def falls(old, new):
             + ("lost" if pd.isna(cell.value_new) else f"{cell.value_new:.4f}")
             for cell in cells.itertuples()
         ]
-        found[f"{dataset}:{features_kind(features)}", method] = f"{dataset} ({features}) {method}: {', '.join(words)}"
+        text = f"{dataset} ({features}) {method}: {', '.join(words)}"
+        found[f"{dataset}:{features_kind(features)}", method] = Fall(text, bool(cells["value_new"].isna().all()))
     return found
 
 
@@ -80,11 +89,12 @@ def new_bullets(changelog, before):
     return [bullet for bullet in re.split(r"\n(?=- )", section) if bullet.strip() not in before]
 
 
-def is_named(bullets, spec, method):
-    """Return whether a bullet names a dataset, with or without features, and a method."""
+def is_named(bullets, spec, method, *, are_lost):
+    """Return whether a bullet names a dataset, with or without features, and a method, or all where cells are lost."""
     names = (re.compile(rf"(?<![\w:-]){re.escape(name)}(?![\w-]|:\w)") for name in (spec, spec.partition(":")[0]))
     of_dataset = [bullet for name in names for bullet in bullets if name.search(bullet)]
-    wanted = re.compile(rf"(?<![\w-])(?:{re.escape(method)}|all methods)(?![\w-])")
+    words = re.escape(method) + "|all methods" * are_lost
+    wanted = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])")
     return any(wanted.search(bullet) for bullet in of_dataset)
 
 
@@ -95,7 +105,7 @@ def main():
     before = git("show", f"{base}:CHANGELOG.md").decode()
     bullets = new_bullets((ROOT / "CHANGELOG.md").read_text(), before)
     found = falls(*shown_before_and_now(base))
-    unnamed = [text for place, text in found.items() if not is_named(bullets, *place)]
+    unnamed = [fall.text for place, fall in found.items() if not is_named(bullets, *place, are_lost=fall.are_lost)]
     return "\n".join([*unnamed, f"The changelog names none of these falls since {base}."]) if unnamed else ""
 
 

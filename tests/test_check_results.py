@@ -22,8 +22,8 @@ def test_falls_beyond_two_hundredths_and_lost_cells_are_found():
     new = cells(lsh=0.479, itq=0.481, sh=0.9, agh=float("nan"), bre_error=0.25, ksh_error=0.1)
     found = falls(old, new)
     assert {method for _, method in found} == {"lsh", "sph", "bre"}
-    assert found["mine:gist", "lsh"] == "mine (gist (JPEG)) lsh: AP at 16 bits 0.5000 -> 0.4790"
-    assert found["mine:gist", "sph"].endswith("AP at 16 bits 0.5000 -> lost")
+    assert found["mine:gist", "lsh"] == ("mine (gist (JPEG)) lsh: AP at 16 bits 0.5000 -> 0.4790", False)
+    assert found["mine:gist", "sph"] == ("mine (gist (JPEG)) sph: AP at 16 bits 0.5000 -> lost", True)
     assert falls(old, old) == {}
     assert {method for _, method in falls(old, new.assign(dataset_fingerprint="b"))} == {
         *("lsh", "itq", "sh", "sph", "bre", "ksh")
@@ -43,8 +43,9 @@ def test_falls_beyond_two_hundredths_and_lost_cells_are_found():
     ],
 )
 def test_a_bullet_names_dataset_and_method(bullet, named):
-    assert is_named([bullet], "mine:gist", "lsh") == named
-    assert not is_named(["- On mine, sh fell.", "- On yours, lsh fell."], "mine:gist", "lsh")
+    assert is_named([bullet], "mine:gist", "lsh", are_lost=True) == named
+    assert is_named([bullet], "mine:gist", "lsh", are_lost=False) == (named and "all methods" not in bullet)
+    assert not is_named(["- On mine, sh fell.", "- On yours, lsh fell."], "mine:gist", "lsh", are_lost=True)
 
 
 def test_only_new_bullets_of_the_section_count():

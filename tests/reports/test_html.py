@@ -117,6 +117,15 @@ def test_missing_numbers_are_null_and_a_method_not_installed_has_a_page(tmp_path
     assert [line["group"] for line in content["lines"] if line["method"] == "gone"] == [""]
 
 
+def test_published_values_are_those_of_hash_functions(tmp_path):
+    rows = [row(method=name, dataset="cifar10-s1", n_bits=24, params="{}") for name in ("adsh", "dtsh")]
+    write(tmp_path / "results/all.csv", *rows)
+    data = page_data(tmp_path / "results", tmp_path)
+    lines = data["cells"]["line"]
+    shown = [data["lines"][lines[cell]]["method"] for cell in data["published"]["cell"]]
+    assert shown == ["dtsh"]  # adsh's at 24 bits is of codes that were learned from the database's labels
+
+
 def test_methods_and_datasets_are_described(small):
     cells = make_view(results := read_results(small[0]), lines=all_lines(results), by_score=True).cells
     itq, _ = method_cards(cells)

@@ -312,9 +312,11 @@ def _folds(results: pd.DataFrame, lines: pd.DataFrame, place: Mapping[str, Calla
 def _published(cells: pd.DataFrame) -> dict[str, Any]:
     """Return the papers' values in order of cells, those of fewest differences first.
 
-    They have a value as printed, a verdict, a source, and what differs.
+    They have a value as printed, a verdict, a source, and what differs. As in tables, values of codes that were learned
+    from the database's labels are left out.
     """
-    pairs = [pair for _, value_pairs in make_pairs(cells, published_values()) for pair in value_pairs]
+    values = [value for value in published_values() if value.is_of_hash_function]
+    pairs = [pair for _, value_pairs in make_pairs(cells, values) for pair in value_pairs]
     pairs.sort(key=lambda pair: (pair.cell.cell, len(pair.differs)))
     rows = [
         {
