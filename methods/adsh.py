@@ -76,6 +76,9 @@ class ADSH(LearnedHash):
     nothing. The loss grows with the square of the code length, and steps with it: lower ``learning_rate`` where outputs
     saturate, as in long codes of many items.
 
+    Where distances define levels, two neighbours of an item are often not similar. No codes suit all pairs then,
+    and itq has a higher AP and NDCG.
+
     References
     ----------
     .. [1] Q.-Y. Jiang, W.-J. Li, "Asymmetric Deep Supervised Hashing", AAAI 2018, arXiv:1707.08325.

@@ -57,8 +57,9 @@ class AGH(HashMethod):
     Lambda = diag(Z^T 1), eigenvectors V of Lambda^-1/2 Z^T Z Lambda^-1/2 of the largest eigenvalues below 1 give
     W = sqrt(n) Lambda^-1/2 V Sigma^-1/2, and bits [Z W > 0]. A second layer cuts both sides of an eigenvector again,
     section 3.4; its bits follow those of the first, one fewer for odd ``n_bits``. Eigenvalues of nearly 1 separate
-    disconnected parts of the graph, and are left out as in the authors' code. With one layer quality falls as bits are
-    added, since later eigenvectors are noise; with two, AP falls from 16 to 64 bits on digits and cifar10-s2.
+    disconnected parts of the graph, and are left out as in the authors' code. With one layer, AP on digits falls as
+    bits are added, since later eigenvectors are noise. With two, it falls from 16 to 64 bits on digits, and from 16 to
+    48 on cifar10-s2.
 
     An eigenvector of one part of the graph is 0 on all others. Rounding errors there, below 1e-8 of its largest entry,
     are set to 0, and the first bits of these items are 0. The authors' code takes the sign of the rounding error, which

@@ -56,7 +56,10 @@ class ClassifierLSH(HashMethod):
     prefixes of longer ones with the same seed. Classes that no training item has, or all have, do not count.
 
     A one-hot code has bit k for the k-th class, in sorted order; further bits are 0. If several classes are most
-    probable, it is the first of them.
+    probable, it is the first of them. Two one-hot codes have distance 0 or 2, so all items of the query's predicted
+    class tie, and so do all others. AP is the mean over the orders of these ties. On cifar10-s1 it is 0.492 at all
+    lengths; with ties broken in the worst or best way it is 0.346 or 0.796. The LSH of probabilities has AP of 0.541 to
+    0.587 there, at 12 to 48 bits: it also orders items by confidence, and those of other classes.
 
     The authors classify a kernel map of the features and choose C on held-out items, rotate the probabilities at random
     and cut them at medians. Labelled items of their database have their true labels.

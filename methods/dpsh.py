@@ -46,7 +46,7 @@ class DPSH(LearnedHash):
     a whole network.
 
     Where distances define levels, two neighbours of an item are often not similar. No codes suit all pairs then,
-    and itq ranks better.
+    and itq has a higher AP and NDCG.
 
     References
     ----------

@@ -128,7 +128,7 @@ class FastHash(HashMethod):
     are (D/r)^2 and max(1/2 - D/r, 0)^2 (hinge), 4 (D/r)^2 and 4 (1 - D/r)^2 (ksh), (D/r)^2 and (1 - D/r)^2 (bre).
 
     Where distances define levels, two neighbours of an item are often not similar. No codes suit all pairs then,
-    and itq ranks better.
+    and itq has a higher AP and NDCG.
 
     References
     ----------

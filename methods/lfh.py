@@ -65,7 +65,7 @@ class LFH(_LinearHash):
     as target 0.72 and 0.84, and with 100 items per iteration as well 0.79 and 0.86.
 
     Where distances define levels, two neighbours of an item are often not similar. No codes suit all pairs then,
-    and itq ranks better.
+    and itq has a higher AP and NDCG.
 
     References
     ----------

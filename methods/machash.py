@@ -61,7 +61,7 @@ class MACHash(HashMethod):
     and pairs. Fitting stops when fewer than one bit in a thousand differs between codes and functions.
 
     Dissimilar pairs should differ in all bits. Where distances define levels, two neighbours of an item are often
-    dissimilar, so no codes suit all pairs, and itq ranks better.
+    dissimilar, so no codes suit all pairs, and itq has a higher AP and NDCG.
 
     References
     ----------

@@ -32,7 +32,6 @@ class MIHash(_Ranked):
     """Hashing with mutual information [1]_, by batches [2]_.
 
     Learns from items that are relevant or not: a level above 0 counts as relevant, grades are lost.
-    Where labels are many and rare (corel5k), longer codes score lower.
     All other parameters are those of `hashbench.learning.base.LearnedHash`.
 
     Parameters
@@ -50,6 +49,10 @@ class MIHash(_Ranked):
     Each item of a batch is a query to the others. Maximises the mean over queries of
     I = H(p) - pi+ H(p+) - pi- H(p-), with p+ and p- the distances of relevant and irrelevant items as
     soft histograms, and pi their shares. ``presets["paper"]`` has the authors' settings for features.
+
+    On corel5k, whose labels are many and rare, AP and NDCG at 32 to 64 bits are lower than those of all other networks
+    that learn from labels, and longer codes do not raise AP. Where distances define levels, itq's NDCG is as high or
+    higher, though its AP is lower.
 
     References
     ----------

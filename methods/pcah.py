@@ -27,8 +27,8 @@ class PCAH(_LinearHash):
 
     Notes
     -----
-    Every direction has the same weight in Hamming distance, so quality falls as low-variance
-    directions are added: a score that decreases with ``n_bits`` is expected.
+    Every direction has the same weight in Hamming distance, so AP falls as low-variance directions are added: an AP
+    that decreases with ``n_bits`` is expected. Where distances define levels, NDCG still rises up to 32 bits.
 
     References
     ----------

@@ -86,6 +86,8 @@ class StructHash(HashMethod):
     amplify rounding errors, and later bits depend on it (on digits from the 25th bit on; on digits-pairs and
     digits-unlabelled all 64 were equal).
 
+    On cifar10-gist-unlabelled, where distances define levels, itq has a higher NDCG, and up to 32 bits a higher AP.
+
     References
     ----------
     .. [1] G. Lin, C. Shen, J. Wu, "Optimizing Ranking Measures for Compact Binary Code Learning",

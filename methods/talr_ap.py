@@ -78,6 +78,8 @@ class TALRAP(_TALR):
     and plain activations. Their released gradient lacks a factor 2 between bins of different distance; this one
     agrees with finite differences, and training differs little.
 
+    On cifar10-gist-unlabelled, where distances define levels, itq has a higher NDCG, though a lower AP.
+
     References
     ----------
     .. [1] K. He, F. Cakir, S. A. Bargal, S. Sclaroff, "Hashing as Tie-Aware Learning to Rank", CVPR 2018,

@@ -83,6 +83,9 @@ class TALRNDCG(_TALR):
     Their released code differs in two ways: its gradient lacks a factor 2 between bins of different distance
     (this one agrees with finite differences), and its ideal DCG counts the query itself.
 
+    On cifar10-gist-unlabelled, where distances define levels, NDCG at 16 bits is no higher than that of itq, which
+    learns without labels.
+
     References
     ----------
     .. [1] K. He, F. Cakir, S. A. Bargal, S. Sclaroff, "Hashing as Tie-Aware Learning to Rank", CVPR 2018,
