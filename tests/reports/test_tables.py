@@ -59,11 +59,12 @@ def test_effort_is_explained_below():
     elsewhere = "- Defaults: those of built-in learned methods were chosen among 9 settings on"
     text = table(of_user, default, itq).to_markdown()
     assert {"hashnet", "csq", "itq"} <= {*markdown_rows(text)}
-    assert "- Tuned: settings chosen on held-out training items of this dataset, among 3 of hashnet.\n" in text
+    tuned = "- Tuned: on digits (pixels), settings chosen on held-out training items, among 3 of hashnet"
+    assert f"{tuned}.\n" in text
     assert f"{elsewhere} held-out training items of cifar10-s1:squeezenet, digits-pairs, tmc2007." in text
     text = table(of_user, cell("dpsh", trials=9), cell("adsh", trials=9), itq).to_markdown()
     assert {"hashnet", "dpsh", "adsh", "itq"} <= {*markdown_rows(text)}
-    assert "of this dataset, among 3 of hashnet; 9 of adsh, dpsh.\n" in text
+    assert f"{tuned}; 9 of adsh, dpsh.\n" in text
     assert elsewhere not in text
     assert elsewhere not in table(itq).to_markdown()
 

@@ -62,7 +62,7 @@ def make_blocks(
         dataset, features, fingerprint, *metrics = keys
         metrics = metrics or list(layout.metrics)
         paper = _papers(published, layout, block, metrics)
-        lengths = sorted({*block["n_bits"], *(value.n_bits for value in paper)})
+        lengths = sorted({*block["n_bits"]})
         columns = [(metric, length) for length in lengths for metric in metrics]
         spans = _spans(layout, [*map(names.metric, metrics)], lengths, bool(paper))
         block, common = _without_common_settings(block, names)
@@ -78,9 +78,10 @@ def make_blocks(
         pairs = [pair for _, value_pairs in make_pairs(block, paper) for pair in value_pairs]
         paragraphs = _notes_on_papers(layout, paper, pairs)
         best = "of each method" if layout.is_ablation else "of a column; sanity baselines do not count"
-        key = _key(block, groups, best=best) | _effort(block)
+        place, metric = names.place(dataset, features), " and ".join(map(names.metric, metrics))
+        key = _key(block, groups, best=best) | _effort(block, place)
         slug = f"{dataset} ({features}){data}: {' and '.join(metrics)}"
-        place, metric = names.place(dataset, features) + data, " and ".join(map(names.metric, metrics))
+        place += data
         caption = names.caption(f"{metric} on {place}. {layout.remark}".rstrip(), metric, place)
         title = f"{place}: {metric}"
         blocks.append(TableBlock(title, caption, spans, groups, notes, paragraphs, fingerprint, key, slug=slug))
@@ -213,8 +214,8 @@ def _against(cells: pd.DataFrame, names: DisplayNames) -> str:
     return against if against == OTHERS else names.line(against)
 
 
-def _effort(block: pd.DataFrame) -> dict[str, str]:
-    """Return a key that says how many settings of which methods were tried on the data."""
+def _effort(block: pd.DataFrame, place: str) -> dict[str, str]:
+    """Return a key that says how many settings of which methods were tried on the data of a place."""
     if "trials" not in block:
         return {}
     trials, key = block.groupby(list(LINE))["trials"].transform("max").astype(int), {}
@@ -222,7 +223,7 @@ def _effort(block: pd.DataFrame) -> dict[str, str]:
         lines = block["label"][~block["is_default"]]
         methods = {number: sorted(lines[trials == number].unique()) for number in sorted({*trials} - {0})}
         tuned = "; ".join(f"{number} of {', '.join(labels)}" for number, labels in methods.items() if labels)
-        key["Tuned"] = f"settings chosen on held-out training items of this dataset, among {tuned}."
+        key["Tuned"] = f"on {place}, settings chosen on held-out training items, among {tuned}."
     untried = block.loc[block["trials"] == 0, ["method", "params", "n_bits"]].itertuples(index=False)
     if any(has_tried_settings(*settings) for settings in untried):
         key["Defaults"] = (

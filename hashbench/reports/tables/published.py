@@ -182,21 +182,18 @@ def nearest(published: Iterable[Published], features: str) -> list[Published]:
 def values_beside(
     published: Iterable[Published], layout: TableLayout, features: str, n_bits: Collection[int]
 ) -> list[Published]:
-    """Choose the values beside ours in a block: all of the table's own paper, then the nearest of others.
+    """Choose the values beside ours in a block, at its code lengths: those of the table's own paper, then of others.
 
-    Others fill the places without a value of the own paper, at its code lengths and ours. Those of codes that were
-    learned from the database's labels are left out: what they measure is another thing.
+    The nearest of others fill the places without a value of the own paper. Those of codes that were learned from the
+    database's labels are left out: what they measure is another thing.
     """
-    values = list(published)
+    values = [value for value in published if value.n_bits in n_bits]
     own = [value for value in values if is_own(value, layout)]
-    taken, lengths = {value.place for value in own}, {*n_bits, *(value.n_bits for value in own)}
+    taken = {value.place for value in own}
     others = [
         value
         for value in values
-        if not is_own(value, layout)
-        and value.is_of_hash_function
-        and value.place not in taken
-        and value.n_bits in lengths
+        if not is_own(value, layout) and value.is_of_hash_function and value.place not in taken
     ]
     return [*own, *nearest(others, features)]
 
