@@ -49,6 +49,12 @@ from hashbench.store.results import read_folder
 
 ROOT = Path(__file__).parents[1]
 OBJECTIVES = ("original", "dispersion")  # of dsh
+LENGTHS = (16, 32, 48, 64)
+LENGTHS_OF_TUNED = {
+    "cifar10-s1:squeezenet": (12, 16, 24, 32, 48),
+    "cifar10-s2:squeezenet": (16, 24, 32, 48),
+    **dict.fromkeys(("tmc2007", "corel5k", "cifar10-gist-unlabelled"), LENGTHS),
+}
 FAILED_OF_DSH_NET = (  # trials that left one code; failed ones have no rows
     ("original", "none", 0.1),
     ("original", "none", 0.03),
@@ -134,11 +140,9 @@ def compared(first: Sequence[float], second: Sequence[float]) -> Difference:
     return of_means(np.array(first), np.array(second), "AP", ("first", "second"), 1000, 0.0)
 
 
-def best_of(dataset: str, lengths: list[int], metric: str = "AP") -> tuple[pd.DataFrame, list[str], "pd.Series[Any]"]:
-    """Return cells of a dataset, the methods that may be the best at all lengths, and those of each length."""
-    cells = make_view(results(), Selection([dataset], metrics=[metric], n_bits=lengths)).tested().cells
-    by_length = cells[cells["may_be_best"]].groupby("n_bits")["method"].agg(set)
-    return cells, sorted(set.intersection(*by_length)), by_length
+def cells_of_best(dataset: str, lengths: Sequence[int], metric: str = "AP") -> pd.DataFrame:
+    """Return cells of a dataset that say which methods may be the best."""
+    return make_view(results(), Selection([dataset], metrics=[metric], n_bits=lengths)).tested().cells
 
 
 # ---------------------------------------------------------------- ties and scripts
@@ -628,43 +632,35 @@ def equal_effort(page: Page) -> None:
 
 
 def tuned_rows(page: Page) -> None:
-    cells, names, _ = best_of("cifar10-s1:squeezenet", [12, 24, 32, 48])
-    page.says("With three seeds, {} [may be the best]", listed(names))
-    (trials,) = (one for one in trials_of(FOLDER / "cifar10-s1") if one.method == "greedyhash")
-    page.says("greedyhash led by {:.4f} on held-out items", max(trials.scores.values()) - trials.scores["{}"])
-    after = cells.query("method == 'greedyhash'").set_index("n_bits")["value"]
-    before = (
-        mean_over_seeds(rows(dataset="cifar10-s1", method="greedyhash"))
-        .query("tuned == 0")
-        .set_index("n_bits")["value"]
-    )
-    page.says("fell from {:.3f} to {:.3f} at 12 bits.", before[12], after[12])
-    cells, names, by_length = best_of("cifar10-s2:squeezenet", [16, 24, 32, 48])
-    page.says("with three seeds on `cifar10-s2`, {} may be the best at 16, 24, 32 and 48 bits", listed(names))
-    page.says("bits ({} AP), dpn at all but 48.", span(cells[cells["method"].isin(names)]["value"], ".3f"))
-    page.says("dpn at all but 48.", is_true=["dpn" in found for found in by_length] == [True, True, True, False])
-    cells, names, by_length = best_of("tmc2007", [16, 32, 48, 64])
-    page.says("with two seeds. {} may be the best at 16, 32, 48 and 64 bits", listed(names))
-    page.says("dfh at all but 16.", is_true=["dfh" in found for found in by_length] == [False, True, True, True])
-    grid = tuned_grid("tmc2007")
-    is_tuned = cells["method"].isin([name for name, chosen in grid.items() if chosen])
-    at_32 = cells[is_tuned & (cells["n_bits"] == 32)].set_index("method")["value"]
+    lines, found, firsts = [], {}, {}
+    for dataset, lengths in LENGTHS_OF_TUNED.items():
+        cells = found[dataset] = cells_of_best(dataset, lengths)
+        rivals = cells[cells["may_be_best"]].sort_values("value", ascending=False)
+        firsts[dataset] = {*rivals.groupby("n_bits")["method"].first()}
+        for n_bits, column in rivals.groupby("n_bits"):
+            first, *others = (f"{cell.method} {cell.value:.3f}" for cell in column.itertuples())
+            lines.append([f"`{dataset}`", n_bits, first, ", ".join(others)])
+    page.table("best", ["dataset", "bits", "highest mean", "may be the best, too"], lines, 4)
+    page.says("No method leads on all.", is_true=not set.intersection(*firsts.values()))
+    by_ndcg = cells_of_best("cifar10-gist-unlabelled", LENGTHS, "NDCG").query("may_be_best")
+    of_itq = set(by_ndcg[by_ndcg["method"] == "itq"]["n_bits"])
+    page.says("itq may be the best by NDCG at 16 and 32 bits", is_true=of_itq == {16, 32})
+    at_longer = set(by_ndcg[by_ndcg["n_bits"] >= 48]["method"])
+    page.says("only talr-ndcg at 48 and 64.", is_true=at_longer == {"talr-ndcg"})
+    at_32 = found["corel5k"].query("n_bits == 32").set_index("method")["value"]
+    targets = at_32[["csq", "dpn", "mdsh", "orthohash"]]
+    page.says("and orthohash) have {} at 32 bits, dtsh {:.3f}.", span(targets, ".3f"), at_32["dtsh"])
+    tuned = [name for name, chosen in tuned_grid("tmc2007").items() if chosen]
+    cells = found["tmc2007"]
+    at_32 = cells[(cells["n_bits"] == 32) & cells["method"].isin(tuned)].set_index("method")["value"]
     own = at_32["classifier-lsh"]
     page.says(
         "has an AP of {:.3f} at 32 bits, above {} of the other {} tuned", own, (at_32 < own).sum(), len(at_32) - 1
     )
-    cells, best, _ = best_of("corel5k", [16, 32, 48, 64])
-    page.says("in the same way. {} may be the best at these four lengths.", listed(best))
-    at_32 = cells[cells["n_bits"] == 32].set_index("method")["value"]
-    targets = at_32[["csq", "dpn", "mdsh", "orthohash"]]
-    page.says("and orthohash) have {} at 32 bits, dtsh {:.3f}.", span(targets, ".3f"), at_32["dtsh"])
-    page.says("So the best methods differ between", is_true=not {*names} & {*best})
-    _, names, _ = best_of("cifar10-gist-unlabelled", [16, 32, 48, 64])
-    page.says("with one seed. {} may be the best at these four lengths by AP.", listed(names))
-    *_, by_length = best_of("cifar10-gist-unlabelled", [16, 32, 48, 64], "NDCG")
-    is_true = ["itq" in found for found in by_length] == [True, True, False, False]
-    page.says("By NDCG, itq may be the best at 16 and 32 bits", is_true=is_true)
-    page.says("only talr-ndcg at 48 and 64.", is_true=[*by_length[-2:]] == [{"talr-ndcg"}] * 2)
+    (trials,) = (one for one in trials_of(FOLDER / "cifar10-s1") if one.method == "greedyhash")
+    page.says("greedyhash led by {:.4f} on held-out items", max(trials.scores.values()) - trials.scores["{}"])
+    both = mean_over_seeds(rows(dataset="cifar10-s1", method="greedyhash")).query("n_bits == 12").set_index("tuned")
+    page.says("fell from {:.3f} to {:.3f} at 12 bits.", both["value"][0], both["value"][9])
     gains = [gains_of_tuning(dataset) for dataset in ("tmc2007", "corel5k", "cifar10-gist-unlabelled")]
     words = "gained up to {:.3f} AP of queries on `tmc2007`, {:.3f} on `corel5k` and {:.3f} on"
     page.says(words, *(of_data.max() for of_data in gains))

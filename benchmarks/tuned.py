@@ -30,8 +30,15 @@ ABOUT = """# What the rows of each dataset were tuned by
 
 `hashbench tune` chose the settings of the rows of a dataset on its own training items, of which it held out a fifth
 ([how](../../docs/tuning.md)). Queries were not used. Each method went from its defaults to better settings, one
-parameter at a time, with as many settings as the others. Where a chosen number was the least or the greatest that had
-been tried, further settings followed, but not below what the method takes (`beta` of hashnet is at least 1).
+parameter at a time: at least nine settings, or all that it declares. Where a chosen number was the least or the
+greatest that had been tried, further settings followed, but not below what the method takes (`beta` of hashnet is at
+least 1; `auto` of lfh's `n_sampled`, the number of bits, is the paper's). So a chosen number has others on both sides,
+but not all were tried together with the other chosen numbers.
+
+On `cifar10-s2`, where a trial takes minutes, the settings were five of rate and weight decay, and then, at the chosen
+ones, two further values of the first parameter of the loss. adsh, dfh, dpsh, dsdh and mdsh take longest, and have none
+of the loss.
+
 `benchmarks/tuned.py` makes this page from the rows of the trials, which lie beside it. All settings of a method, with
 their scores:
 

@@ -59,12 +59,12 @@ def test_effort_is_explained_below():
     elsewhere = "- Defaults: those of built-in learned methods were chosen among 9 settings on"
     text = table(of_user, default, itq).to_markdown()
     assert {"hashnet", "csq", "itq"} <= {*markdown_rows(text)}
-    tuned = "- Tuned: on digits (pixels), settings chosen on held-out training items, among 3 of hashnet"
+    tuned = "- Tuned: on digits (pixels), settings chosen on held-out training items, among 3 for hashnet"
     assert f"{tuned}.\n" in text
     assert f"{elsewhere} held-out training items of cifar10-s1:squeezenet, digits-pairs, tmc2007." in text
     text = table(of_user, cell("dpsh", trials=9), cell("adsh", trials=9), itq).to_markdown()
     assert {"hashnet", "dpsh", "adsh", "itq"} <= {*markdown_rows(text)}
-    assert f"{tuned}; 9 of adsh, dpsh.\n" in text
+    assert f"{tuned}; 9 for adsh, dpsh.\n" in text
     assert elsewhere not in text
     assert elsewhere not in table(itq).to_markdown()
 
@@ -129,10 +129,19 @@ def test_settings_that_all_lines_of_a_block_have_stand_below_it_once(other, para
     result_table = table(*(cell(method, params=json.dumps(settings[method])) for method in settings))
     names = markdown_rows(result_table.to_markdown())
     assert sorted(name for name in names if name.split()[0] in settings) == sorted(labels)
-    note = "All rows with these parameters use n_iter=7."
+    note = "All rows that have these parameters use n_iter=7."
     is_common = "itq" in labels
     assert (note in result_table.to_markdown()) == is_common
     assert (note.replace("_", "\\_") in result_table.to_latex()) == is_common
+
+
+def test_tuned_lines_keep_their_settings_in_a_label_or_below():
+    short, rate = '{"epochs": 5}', '{"epochs": 5, "learning_rate": 0.1}'
+    tuned, default = cell("csq", params=rate, trials=9, tuned=9), cell("csq", params=short, trials=0, tuned=0)
+    both, alone = table(tuned, default, variants=True).to_markdown(), table(tuned).to_markdown()
+    assert {"csq", "csq epochs=5"} <= {*markdown_rows(both)}  # not twice csq
+    assert "csq" in markdown_rows(alone)
+    assert "All rows that have these parameters use epochs=5, learning_rate=0.1." in alone
 
 
 def test_names_and_parameters_are_neither_html_nor_formulas():

@@ -13,6 +13,7 @@ from hashbench.reports.aggregate import (
     LINE,
     PLACE,
     SCOPES,
+    changed_params,
     common_settings,
     most_folds,
     setting_text,
@@ -193,12 +194,24 @@ def _spans(layout: TableLayout, metrics: Sequence[str], lengths: Iterable[int], 
 
 
 def _without_common_settings(block: pd.DataFrame, names: DisplayNames) -> tuple[pd.DataFrame, list[str]]:
-    """Move the settings that all lines of a block have in common from their labels to a note; rename the lines."""
-    settings = [setting_text(key, value) for key, value in common_settings(block).items()]
-    labels = block["label"]
-    for setting in settings:
-        labels = labels.map(lambda label, name=setting: f"{label} ".replace(f" {name} ", " ").rstrip())
-    notes = [f"All rows with these parameters use {', '.join(settings)}."] if settings else []
+    """Move the settings that all lines of a block have in common from their labels to a note; rename the lines.
+
+    They stay in labels that would be alike without them. The note on a single line has what its label does not say.
+    """
+    labels, lines = block["label"], block[["method", "params"]].drop_duplicates()
+    if len(lines) == 1:
+        settings = [setting_text(key, value) for key, value in changed_params(*lines.iloc[0]).items()]
+        settings = [setting for setting in settings if f" {setting} " not in f"{labels.iloc[0]} "]
+    else:
+        settings = [setting_text(key, value) for key, value in common_settings(block).items()]
+        stripped = labels
+        for setting in settings:
+            stripped = stripped.map(lambda label, name=setting: f"{label} ".replace(f" {name} ", " ").rstrip())
+        if stripped.nunique() == labels.nunique():
+            labels = stripped
+        else:
+            settings = []
+    notes = [f"All rows that have these parameters use {', '.join(settings)}."] if settings else []
     is_default = labels.str.endswith(DEFAULTS)
     return _renamed(block, names, labels).assign(is_default=is_default), notes
 
@@ -222,7 +235,7 @@ def _effort(block: pd.DataFrame, place: str) -> dict[str, str]:
     if (trials > 0).any():
         lines = block["label"][~block["is_default"]]
         methods = {number: sorted(lines[trials == number].unique()) for number in sorted({*trials} - {0})}
-        tuned = "; ".join(f"{number} of {', '.join(labels)}" for number, labels in methods.items() if labels)
+        tuned = "; ".join(f"{number} for {', '.join(labels)}" for number, labels in methods.items() if labels)
         key["Tuned"] = f"on {place}, settings chosen on held-out training items, among {tuned}."
     untried = block.loc[block["trials"] == 0, ["method", "params", "n_bits"]].itertuples(index=False)
     if any(has_tried_settings(*settings) for settings in untried):
