@@ -40,7 +40,7 @@ COMMANDS = {  # the module of each, and what it does
     "plot": ("reports", "Draw figures of the results."),
     "prepare": ("pipeline", "Prepare datasets, named ones or your own."),
     "report": ("reports", "Write the results as a page to open in a browser."),
-    "results": ("results", "Check, inspect, merge and rerun result files."),
+    "results": ("results", "Check, merge and rerun result files."),
     "run": ("pipeline", "Prepare, encode and score; finished steps are skipped."),
     "save": ("scoring", "Save scores of your own codes as rows of the results."),
     "tables": ("reports", "Lay out all results like the papers' tables."),

@@ -66,13 +66,12 @@ def check(paths: tuple[Path, ...], results: Path) -> None:
 def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, seed: int | None) -> None:
     """Run a cell of result files again, in a fresh folder, and compare every digit; by default of those in results/.
 
-    A cell is a dataset, method, parameters, code length and seed. The first of the new or changed cells of datasets
-    that are built in or prepared here is run; with --seed, a random one. Rows that differ are listed as by
-    hashbench diff, with differences between their environment and this one, and the exit code is 1; it is 0 for
-    values up to 0.03 apart of methods that train, as another processor may cause that. Cells that cannot be run
-    here, such as those of an older version, are skipped with a warning; if none can be run, the exit code is 1
-    without --against. To rerun any other cell, run it into another folder, and compare: hashbench diff results
-    FOLDER.
+    A cell is a dataset, method, parameters, code length and seed. The first of those of datasets that are built in or
+    prepared here is run; with --seed, a random one. Rows that differ are listed as by hashbench diff, with differences
+    between their environment and this one, and the exit code is 1; it is 0 for values up to 0.03 apart of methods that
+    train, as another processor may cause that. Cells that cannot be run here, such as those of an older version, are
+    skipped with a warning; if none can be run, the exit code is 1 without --against. To rerun any other cell, run it
+    into another folder, and compare: hashbench diff results FOLDER --only-changed.
     """
     from hashbench.reports import submissions
     from hashbench.reports.diff import format_diff
@@ -107,7 +106,8 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, seed: int 
             f"not reproduced: {', '.join(wrong)}. Rerun with the versions of constraints.txt; see "
             "docs/explanation/numbers.md on what processors may change."
         )
-    echo(f"{len(done):,} of {counted(len(cells), 'new or changed cell')} reproduced.")
+    kind = "cell" if against is None else "new or changed cell"
+    echo(f"{counted(len(done), 'cell')} rerun and reproduced, of {counted(len(cells), kind)}.")
 
 
 def _raise(problems: list[str]) -> None:

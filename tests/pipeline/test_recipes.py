@@ -168,7 +168,7 @@ def test_a_cell_is_rerun_where_its_data_are_prepared(hashbench, prepare, data, n
     content = prepare("--seed", 1).fingerprint
     assert hashbench("run", "--dataset", name, *RUN[3:]).exit_code == 0
     before = {path: path.read_bytes() for path in data.rglob("*.h5")}
-    assert hashbench("results", "rerun").stdout.endswith("1 of 1 new or changed cell reproduced.\n")
+    assert hashbench("results", "rerun").stdout.endswith("1 cell rerun and reproduced, of 1 cell.\n")
     assert {path: path.read_bytes() for path in data.rglob("*.h5")} == before
     prepare()
     refused = hashbench("results", "rerun")

@@ -117,7 +117,7 @@ def test_cells_are_rerun_and_a_digit_that_is_not_reproduced_is_named_with_its_en
     before = sorted(data.rglob("*"))
     done = rerun()
     assert done.stdout.count("no differences, 2 rows unchanged.") == 2
-    assert done.stdout.endswith("2 of 2 new or changed cells reproduced.\n")
+    assert done.stdout.endswith("2 cells rerun and reproduced, of 2 cells.\n")
     assert sorted(data.rglob("*")) == before  # another folder is its cache
     first, *_ = read_rows("results", "digits")
     value = f"{float(first.value) + 1e-6:.6f}"
@@ -134,7 +134,7 @@ def test_cells_are_rerun_and_a_digit_that_is_not_reproduced_is_named_with_its_en
 def test_cells_to_rerun_are_drawn_by_a_seed(hashbench, lsh_path):
     def drawn(seed):
         done = hashbench("results", "rerun", "--seed", seed)
-        assert done.stdout.endswith("1 of 2 new or changed cells reproduced.\n")
+        assert done.stdout.endswith("1 cell rerun and reproduced, of 2 cells.\n")
         return done.stdout.partition(":")[0]
 
     cells = [drawn(seed) for seed in range(6)]
@@ -152,7 +152,8 @@ def test_only_new_or_changed_cells_are_rerun(hashbench, lsh_path):
     rerun = hashbench("results", "rerun", "--against", "HEAD")
     assert rerun.stdout.startswith("digits lsh 8 bits seed 1: 2 rows ...")
     store(*rows[:2])
-    assert hashbench("results", "rerun", "--against", "HEAD").stdout == "0 of 0 new or changed cells reproduced.\n"
+    sentence = "0 cells rerun and reproduced, of 0 new or changed cells.\n"
+    assert hashbench("results", "rerun", "--against", "HEAD").stdout == sentence
 
 
 NEAR, FAR = {"value": "0.530000"}, {"value": "0.530001"}
@@ -192,7 +193,7 @@ def test_cells_that_cannot_be_run_here_are_a_warning(hashbench):
     assert (done.exit_code, done.stdout) == (1, "")
     assert re.match(f"Error: {sentence}", done.stderr)
     done = hashbench("results", "rerun", "--against", write(Path("base.csv"), digits_row(seed=1)))
-    assert (done.exit_code, done.stdout) == (0, "0 of 2 new or changed cells reproduced.\n")
+    assert (done.exit_code, done.stdout) == (0, "0 cells rerun and reproduced, of 2 new or changed cells.\n")
     assert re.match(f"Warning: {sentence}", done.stderr)
 
 

@@ -168,15 +168,11 @@ def is_own(value: Published, layout: TableLayout) -> bool:
 
 
 def nearest(published: Iterable[Published], features: str) -> list[Published]:
-    """Return the value of each place that is nearest to ours, in the order of the file.
-
-    The class of the network counts first, then in how many points the data differ, then whose value it is, then how
-    many stated parameters are not our defaults; the first in the file wins a tie.
-    """
+    """Return the value of each place that is nearest to ours, in the order of the file; the first one wins a tie."""
     by_place: dict[tuple[Any, ...], list[Published]] = {}
     for value in published:
         by_place.setdefault(value.place, []).append(value)
-    return [min(values, key=lambda value: _distance(value, features)) for values in by_place.values()]
+    return [min(values, key=lambda value: distance(value, features)) for values in by_place.values()]
 
 
 def values_beside(
@@ -198,7 +194,12 @@ def values_beside(
     return [*own, *nearest(others, features)]
 
 
-def _distance(value: Published, features: str) -> tuple[int, ...]:
+def distance(value: Published, features: str) -> tuple[int, ...]:
+    """Return how far a value is from ours, to be sorted by.
+
+    The class of the network counts first, then in how many points the data differ, then whose value it is, then how
+    many stated parameters are not our defaults.
+    """
     card = known_card(value.our_method)
     defaults = card.params if card else {}
     n_data = value.dataset_differs.count(";") + bool(value.dataset_differs)
