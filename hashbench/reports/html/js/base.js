@@ -102,8 +102,9 @@ objectsOf(data.published).forEach((paper) => cells[paper.cell].papers.push(paper
 
 /** Say which command compares the methods of two cells. */
 function comparisonOf(a, b) {
-  const names = [a, b].map(({line}) => (/^[\w.-]+$/.test(line.label) ? line.label : `"${line.label}"`));
-  return ["Whether another sample would show it: ", h("code", {}, `hashbench compare ${names.join(" ")}`), "."];
+  const names = [a.line.label, b.line.label, a.block.name].map((name) => (/^[\w.:-]+$/.test(name) ? name : `"${name}"`));
+  const command = `hashbench compare ${names[0]} ${names[1]} --dataset ${names[2]} --bits ${a.bits}`;
+  return ["Whether another sample would show it: ", h("code", {}, command), "."];
 }
 
 /** Say in lines what made a row, as far as that is known. */
