@@ -4,8 +4,9 @@
 
 Cells are those that today's tables would show of either results: the mean over seeds of each method, whatever its
 settings. A fall of more than 0.02, or a cell that is gone, must stand in a new bullet of the changelog's "Numbers that
-changed" that names dataset and method; for cells that are gone, "all methods" is enough. Without a revision, the
-results are compared with origin/main, or where that is HEAD, with the commit before.
+changed" that names dataset and method; for cells that are gone, "all methods" and the length are enough. A bullet that
+names several datasets is read sentence by sentence. Without a revision, the results are compared with origin/main, or
+where that is HEAD, with the commit before.
 """
 
 import os
@@ -61,7 +62,7 @@ class Fall(NamedTuple):
     """Cells of a method of a dataset that are lost or fall."""
 
     text: str
-    are_lost: bool  # all of them
+    lost: frozenset[int] = frozenset()  # the code lengths, if all of these cells are lost
 
 
 def falls(old, new):
@@ -79,7 +80,8 @@ def falls(old, new):
             for cell in cells.itertuples()
         ]
         text = f"{dataset} ({features}) {method}: {', '.join(words)}"
-        found[f"{dataset}:{features_kind(features)}", method] = Fall(text, bool(cells["value_new"].isna().all()))
+        lost = frozenset(cells["n_bits"]) if cells["value_new"].isna().all() else frozenset()
+        found[f"{dataset}:{features_kind(features)}", method] = Fall(text, lost)
     return found
 
 
@@ -89,13 +91,22 @@ def new_bullets(changelog, before):
     return [bullet for bullet in re.split(r"\n(?=- )", section) if bullet.strip() not in before]
 
 
-def is_named(bullets, spec, method, *, are_lost):
-    """Return whether a bullet names a dataset, with or without features, and a method, or all where cells are lost."""
-    names = (re.compile(rf"(?<![\w:-]){re.escape(name)}(?![\w-]|:\w)") for name in (spec, spec.partition(":")[0]))
-    of_dataset = [bullet for name in names for bullet in bullets if name.search(bullet)]
-    words = re.escape(method) + "|all methods" * are_lost
-    wanted = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])")
-    return any(wanted.search(bullet) for bullet in of_dataset)
+def name_pattern(*names):
+    """Match one of the names, but not as a part of a longer one."""
+    return re.compile(rf"(?<![\w:-])(?:{'|'.join(map(re.escape, names))})(?![\w-]|:\w)")
+
+
+def passages(bullet, datasets):
+    """Split a bullet that names several of the datasets into sentences, also at semicolons."""
+    n_named = sum(bool(name_pattern(name).search(bullet)) for name in datasets)
+    return re.split(r"(?<=[.;])\s+", bullet) if n_named > 1 else [bullet]
+
+
+def is_named(passages, spec, method, lost=()):
+    """Return whether a passage names dataset and method, or all methods and the code lengths of lost cells."""
+    of_dataset = [text for text in passages if name_pattern(spec, spec.partition(":")[0]).search(text)]
+    of_all = [text for text in of_dataset if lost and all(re.search(rf"\b{n_bits}\b", text) for n_bits in lost)]
+    return any(map(name_pattern(method).search, of_dataset)) or any(map(name_pattern("all methods").search, of_all))
 
 
 def main():
@@ -105,7 +116,9 @@ def main():
     before = git("show", f"{base}:CHANGELOG.md").decode()
     bullets = new_bullets((ROOT / "CHANGELOG.md").read_text(), before)
     found = falls(*shown_before_and_now(base))
-    unnamed = [fall.text for place, fall in found.items() if not is_named(bullets, *place, are_lost=fall.are_lost)]
+    datasets = {spec.partition(":")[0] for spec, _ in found}
+    texts = [text for bullet in bullets for text in passages(bullet, datasets)]
+    unnamed = [fall.text for place, fall in found.items() if not is_named(texts, *place, fall.lost)]
     return "\n".join([*unnamed, f"The changelog names none of these falls since {base}."]) if unnamed else ""
 
 

@@ -66,7 +66,7 @@ def check(paths: tuple[Path, ...], results: Path) -> None:
 def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, seed: int | None) -> None:
     """Run a cell of result files again, in a fresh folder, and compare every digit; by default of those in results/.
 
-    A cell is a dataset, method, parameters, code length and seed. The first of those of datasets that are built in or
+    A cell is a dataset, method, parameters, code length and seed. The first cell whose dataset is built in or
     prepared here is run; with --seed, a random one. Rows that differ are listed as by hashbench diff, with differences
     between their environment and this one, and the exit code is 1; it is 0 for values up to 0.03 apart of methods that
     train, as another processor may cause that. Cells that cannot be run here, such as those of an older version, are

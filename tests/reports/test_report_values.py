@@ -2,6 +2,7 @@
 
 import csv
 import re
+import shlex
 
 import h5py
 import numpy as np
@@ -261,6 +262,17 @@ def test_queries_come_by_what_the_second_method_gains(visit, folder, monkeypatch
     assert page.locator("#query h2").inner_text() == f"Query {query}"  # shown beside the table
     if order == "loss":
         assert page.locator("[data-test=most]").inner_text() == f"query {query}"
+
+
+def test_command_that_compares_two_methods_is_read_by_a_shell_as_it_is_meant(visit):
+    command = """() => {
+        const block = {name: "few:my features [0123]"};
+        const cell = (label) => ({line: {label}, block, metric: {name: "P@10"}, bits: 16});
+        return comparisonOf(cell("itq n_iter=5"), cell("it's $HOME"))[1].innerText;
+    }"""
+    words = shlex.split(visit("methods").evaluate(command))
+    of_page = ["--dataset", "few:my features", "--metric", "P@10", "--bits", "16"]
+    assert words == ["hashbench", "compare", "itq n_iter=5", "it's $HOME", *of_page]
 
 
 def cached_scores(folder, method, monkeypatch):

@@ -135,13 +135,19 @@ def test_settings_that_all_lines_of_a_block_have_stand_below_it_once(other, para
     assert (note.replace("_", "\\_") in result_table.to_latex()) == is_common
 
 
-def test_tuned_lines_keep_their_settings_in_a_label_or_below():
+def test_a_line_without_the_common_settings_is_not_taken_for_the_tuned_one():
     short, rate = '{"epochs": 5}', '{"epochs": 5, "learning_rate": 0.1}'
     tuned, default = cell("csq", params=rate, trials=9, tuned=9), cell("csq", params=short, trials=0, tuned=0)
-    both, alone = table(tuned, default, variants=True).to_markdown(), table(tuned).to_markdown()
-    assert {"csq", "csq epochs=5"} <= {*markdown_rows(both)}  # not twice csq
+    both = table(tuned, default, variants=True).to_markdown()
+    assert {name for name in markdown_rows(both) if "csq" in name} == {"csq", "csq (defaults)"}
+    assert "All rows that have these parameters use epochs=5." in both
+
+
+def test_settings_of_a_single_tuned_line_stand_below_it():
+    params = '{"epochs": 5, "learning_rate": 0.1}'
+    alone = table(cell("csq", params=params, trials=9, tuned=9)).to_markdown()
     assert "csq" in markdown_rows(alone)
-    assert "All rows that have these parameters use epochs=5, learning_rate=0.1." in alone
+    assert "csq uses epochs=5, learning_rate=0.1." in alone
 
 
 def test_names_and_parameters_are_neither_html_nor_formulas():

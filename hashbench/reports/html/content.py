@@ -23,7 +23,7 @@ from hashbench.reports.marks import ANSWERS, EVERY_ORDER, OPEN, SHUFFLE, UNKNOWN
 from hashbench.reports.plots.figure_selection import at_usual_length
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin
-from hashbench.reports.tables.published import LAYOUTS, Pair, distance, is_own, make_pairs, published_values
+from hashbench.reports.tables.published import LAYOUTS, Pair, is_own, make_pairs, order_by_set_up, published_values
 from hashbench.reports.uncertainty import IN_WORDS, SEEDS, add_uncertainty, variances_of
 from hashbench.reports.view import COLUMN, in_whole_columns, view_of
 from hashbench.scoring.metrics import is_error
@@ -310,14 +310,14 @@ def _folds(results: pd.DataFrame, lines: pd.DataFrame, place: Mapping[str, Calla
 
 
 def _published(cells: pd.DataFrame) -> dict[str, Any]:
-    """Return the papers' values in order of cells, first that which tables show.
+    """Return the papers' values in order of cells; the value that tables show comes first.
 
     They have a value as printed, a verdict, a source, and what differs. As in tables, values of codes that were learned
     from the database's labels are left out.
     """
     values = [value for value in published_values() if value.is_of_hash_function]
     pairs = [pair for _, value_pairs in make_pairs(cells, values) for pair in value_pairs]
-    pairs.sort(key=_place_of)
+    pairs.sort(key=_order_of)
     rows = [
         {
             "cell": pair.cell.cell,
@@ -331,9 +331,9 @@ def _published(cells: pd.DataFrame) -> dict[str, Any]:
     return encode(pd.DataFrame(rows, columns=["cell", "value", "verdict", "source", "differs"]))
 
 
-def _place_of(pair: Pair) -> tuple[Any, ...]:
+def _order_of(pair: Pair) -> tuple[Any, ...]:
     value, layout = pair.published, LAYOUTS.get(pair.published.layout)
-    return pair.cell.cell, layout is None or not is_own(value, layout), distance(value, pair.cell.features)
+    return pair.cell.cell, layout is None or not is_own(value, layout), order_by_set_up(value, pair.cell.features)
 
 
 def changes_text(diff: Diff) -> dict[str, str | bool]:

@@ -79,10 +79,9 @@ def make_blocks(
         pairs = [pair for _, value_pairs in make_pairs(block, paper) for pair in value_pairs]
         paragraphs = _notes_on_papers(layout, paper, pairs)
         best = "of each method" if layout.is_ablation else "of a column; sanity baselines do not count"
-        place, metric = names.place(dataset, features), " and ".join(map(names.metric, metrics))
+        place, metric = names.place(dataset, features) + data, " and ".join(map(names.metric, metrics))
         key = _key(block, groups, best=best) | _effort(block, place)
         slug = f"{dataset} ({features}){data}: {' and '.join(metrics)}"
-        place += data
         caption = names.caption(f"{metric} on {place}. {layout.remark}".rstrip(), metric, place)
         title = f"{place}: {metric}"
         blocks.append(TableBlock(title, caption, spans, groups, notes, paragraphs, fingerprint, key, slug=slug))
@@ -196,22 +195,21 @@ def _spans(layout: TableLayout, metrics: Sequence[str], lengths: Iterable[int], 
 def _without_common_settings(block: pd.DataFrame, names: DisplayNames) -> tuple[pd.DataFrame, list[str]]:
     """Move the settings that all lines of a block have in common from their labels to a note; rename the lines.
 
-    They stay in labels that would be alike without them. The note on a single line has what its label does not say.
+    A label that would then be that of a tuned line is said to have the defaults. The note on a single line has what its
+    label does not say.
     """
     labels, lines = block["label"], block[["method", "params"]].drop_duplicates()
     if len(lines) == 1:
-        settings = [setting_text(key, value) for key, value in changed_params(*lines.iloc[0]).items()]
-        settings = [setting for setting in settings if f" {setting} " not in f"{labels.iloc[0]} "]
+        texts = [setting_text(key, value) for key, value in changed_params(*lines.iloc[0]).items()]
+        settings = [text for text in texts if f" {text} " not in f"{labels.iloc[0]} "]
+        notes = [f"{labels.iloc[0]} uses {', '.join(settings)}."] if settings else []
     else:
-        settings = [setting_text(key, value) for key, value in common_settings(block).items()]
-        stripped = labels
+        settings, stripped = [setting_text(key, value) for key, value in common_settings(block).items()], labels
         for setting in settings:
             stripped = stripped.map(lambda label, name=setting: f"{label} ".replace(f" {name} ", " ").rstrip())
-        if stripped.nunique() == labels.nunique():
-            labels = stripped
-        else:
-            settings = []
-    notes = [f"All rows that have these parameters use {', '.join(settings)}."] if settings else []
+        is_stripped = labels != stripped
+        labels = stripped.mask(is_stripped & stripped.isin(labels[~is_stripped]), stripped + DEFAULTS)
+        notes = [f"All rows that have these parameters use {', '.join(settings)}."] if settings else []
     is_default = labels.str.endswith(DEFAULTS)
     return _renamed(block, names, labels).assign(is_default=is_default), notes
 

@@ -172,7 +172,7 @@ def nearest(published: Iterable[Published], features: str) -> list[Published]:
     by_place: dict[tuple[Any, ...], list[Published]] = {}
     for value in published:
         by_place.setdefault(value.place, []).append(value)
-    return [min(values, key=lambda value: distance(value, features)) for values in by_place.values()]
+    return [min(values, key=lambda value: order_by_set_up(value, features)) for values in by_place.values()]
 
 
 def values_beside(
@@ -194,8 +194,8 @@ def values_beside(
     return [*own, *nearest(others, features)]
 
 
-def distance(value: Published, features: str) -> tuple[int, ...]:
-    """Return how far a value is from ours, to be sorted by.
+def order_by_set_up(value: Published, features: str) -> tuple[int, ...]:
+    """Return how far a value's set-up is from ours, as a key to sort by.
 
     The class of the network counts first, then in how many points the data differ, then whose value it is, then how
     many stated parameters are not our defaults.

@@ -100,10 +100,14 @@ const foldCells = objectsOf(data.folds, "value", "tie_sd", "low", "high", "sprea
 }));
 objectsOf(data.published).forEach((paper) => cells[paper.cell].papers.push(paper));
 
+/** Write a word for a shell. */
+const inShell = (word) => (/^[\w.:@=-]+$/.test(word) ? `${word}` : `'${word.replaceAll("'", "'\\''")}'`);
+
 /** Say which command compares the methods of two cells. */
 function comparisonOf(a, b) {
-  const names = [a.line.label, b.line.label, a.block.name].map((name) => (/^[\w.:-]+$/.test(name) ? name : `"${name}"`));
-  const command = `hashbench compare ${names[0]} ${names[1]} --dataset ${names[2]} --bits ${a.bits}`;
+  const dataset = a.block.name.replace(/ \[\w+\]$/, ""); // without the fingerprint of one of two contents
+  const words = ["compare", a.line.label, b.line.label, "--dataset", dataset, "--metric", a.metric.name, "--bits", a.bits];
+  const command = ["hashbench", ...words.map(inShell)].join(" ");
   return ["Whether another sample would show it: ", h("code", {}, command), "."];
 }
 

@@ -23,7 +23,7 @@ views.overview = {
       const scopes = unique(folds.map((cell) => cell.scope)).map((scope) => [scope, inScope(scope)]);
       return {name, own, scopes};
     });
-    const drawn = panels.filter(({own, scopes}) => own.length + scopes.length);
+    const [drawn, absent] = [panels.filter(isDrawn), namesOf(panels.filter((panel) => !isDrawn(panel)))];
     const groups = drawn.flatMap(({own, scopes}) => [...own, ...scopes.flatMap(([, some]) => some)]);
     if (!groups.length) return [nothing(), fixed("datasets")];
     const learns = Object.values(LEARNS).filter((text) => groups.some((group) => group.learns === text));
@@ -37,11 +37,14 @@ views.overview = {
     return [
       fixed("dots", {metric, bits: length}),
       h("div", {"data-test": "dots"}, drawn.map((panel) => panelOf(panel, metric, learns))),
+      absent.length > 0 && h("p", {class: "muted"}, `Without ${metric} at ${length} bits: ${absent.join(", ")}.`),
       h("details", {}, h("summary", {}, "The numbers as a table"), table(numbers)),
       fixed("datasets"),
     ];
   },
 };
+
+const isDrawn = ({own, scopes}) => own.length + scopes.length > 0;
 
 /** Sort cells into groups by what their methods learn from, each with the best first. */
 function groupsIn(some, all, run = some) {
@@ -73,7 +76,7 @@ function scaleOf(some) {
   const [least, most] = [Math.min(...ends), Math.max(...ends)];
   const pad = (most - least || Math.abs(most) || 1) / 20;
   const [low, high] = [least - pad, most + pad];
-  const [step, textOf] = roundStep((high - low) / 3);
+  const [step, textOf] = roundStep((high - low) / 5);
   const place = (value) => (100 * (value - low)) / (high - low) + "%";
   const first = Math.ceil(low / step);
   const ticks = Array.from({length: Math.floor(high / step) - first + 1}, (_, i) => (first + i) * step);
