@@ -324,8 +324,11 @@ class Evaluation(Mapping[str, Summary]):
         measured = float(self.random_orders[name].std(ddof=1)) if name in self.random_orders else None
         least = math.sqrt(effect.explained) / n_defined
         rest = float(np.linalg.norm(np.sort(by_kind))) / n_defined  # sorted: however kinds are numbered
-        deviations = math.hypot(least, rest), least, math.hypot(least, float(remainder.mean())), measured
-        return Summary(mean, low, high, n_queries, n_undefined, *deviations)
+        most = max(high - low, 0) / 2  # no deviation within a range is greater
+        deviations = (
+            min(sd, most) for sd in (math.hypot(least, rest), least, math.hypot(least, float(remainder.mean())))
+        )
+        return Summary(mean, low, high, n_queries, n_undefined, *deviations, measured)
 
     @property
     def per_query(self) -> "pd.DataFrame":

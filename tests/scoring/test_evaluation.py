@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import Evaluation, OrderEffect
 from hashbench.scoring.metrics import Scores
 
 AP = Scores(np.array([0.5, 1.0]), np.array([0.25, 1.0]), np.array([0.75, 1.0]), np.array([0.125, 0]))
@@ -32,11 +32,20 @@ def test_a_summary_is_the_mean_over_the_queries_that_are_defined():
 
 
 def test_deviations_add_up_within_a_kind_and_their_squares_between_kinds():
-    scores = Scores(*np.full((3, 5), 0.5), np.array([0.1, 0.2, 0.3, 0.4, np.nan]))
+    ends = np.zeros(5), np.ones(5)
+    scores = Scores(np.full(5, 0.5), *ends, np.array([0.1, 0.2, 0.3, 0.4, np.nan]))
     scores.mean[4] = np.nan  # undefined
     result = Evaluation({"AP": scores}, n_undefined=1, kinds=np.array([3, 0, 3, 1, 0])).summary["AP"]
     assert result.tie_sd == pytest.approx(np.sqrt(0.4**2 + 0.2**2 + 0.4**2) / 4)
     assert result.tie_sd_bound == pytest.approx(0.25)
+
+
+def test_no_deviation_is_greater_than_half_of_the_range():
+    """Scores within 0.25 of their middle have a variance of 1/16 at most, whatever the sample of items says."""
+    effect = OrderEffect(4.0, np.array([0.3, 0.3]))
+    scores = Scores(np.full(2, 0.5), np.full(2, 0.25), np.full(2, 0.75), np.array([0.2, 0.2]))
+    result = Evaluation({"AP": scores}, n_undefined=0, order_effects={"AP": effect}).summary["AP"]
+    assert (result.tie_sd, result.tie_sd_low, result.tie_sd_bound) == (0.25, 0.25, 0.25)
 
 
 def test_metrics_are_found_by_each_of_their_names():
