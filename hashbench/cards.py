@@ -31,6 +31,7 @@ class MethodCard:
     version: int
     libraries: tuple[str, ...]
     params: Mapping[str, Any]  # defaults, in alphabetical order of the names
+    notes: tuple[str, ...] = ()  # paragraphs of its docstring
     meanings: Mapping[str, str] = field(default_factory=dict)  # descriptions of parameters in the docstrings
     presets: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)  # None: not the same for all lengths
     tunable: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values worth trying; see `setting`
@@ -64,7 +65,7 @@ def _card_of_built_in(name: str) -> MethodCard:
     if fields is None or written()["made_from"] != source_digest():
         return card_of_class(name)
     tunable = {key: tuple(values) for key, values in fields["tunable"].items()}
-    tuples = {key: tuple(fields[key]) for key in ("libraries", "reals")}
+    tuples = {key: tuple(fields[key]) for key in ("libraries", "notes", "reals")}
     return MethodCard(**fields | tuples | {"tunable": tunable})
 
 
@@ -113,6 +114,7 @@ def card_of_class(name: str) -> MethodCard:
         version=cls.version,
         libraries=cls.libraries,
         params={key: params[key] for key in sorted(params)},
+        notes=described_notes(cls.__doc__ or ""),
         meanings=described_parameters([base.__doc__ or "" for base in reversed(cls.__mro__)]),
         presets={name: None if any(map(callable, of.values())) else {**of} for name, of in cls.presets.items()},
         tunable=tunable_values(cls),
@@ -134,6 +136,13 @@ def method_summary(name: str) -> str:
 def docstrings_of(cls: type) -> list[str]:
     """Return the docstrings of a class's module and of the class, empty where there is none."""
     return [sys.modules[cls.__module__].__doc__ or "", cls.__doc__ or ""]
+
+
+def described_notes(docstring: str) -> tuple[str, ...]:
+    """Return the paragraphs of a docstring's notes, in numpydoc's format, without its markup."""
+    section = re.search(r"^Notes\n-+\n(.*?)(\n\n\w+\n-+\n|\Z)", cleandoc(docstring), re.DOTALL | re.MULTILINE)
+    text = re.sub(r" ?\[\d+\]_|`", "", section[1] if section else "")
+    return tuple(" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip())
 
 
 def described_parameters(docstrings: Sequence[str]) -> dict[str, str]:

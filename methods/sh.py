@@ -44,8 +44,8 @@ class SH(HashMethod):
     R_j) with p_j = (x - mean) w_j, and their eigenvalues would rise with the frequency k pi / R_j. The bits are the
     signs of the ``n_bits`` modes of lowest frequency, sorted by it, without the constant mode; as in the authors' code,
     products of modes of several directions are left out. A mode with k = 1 is cut in the middle of the range, so bits
-    need not be balanced. Where labels define levels, AP falls beyond 32 bits. Where distances define them, it rises
-    from 16 to 64 bits.
+    need not be balanced. Where labels define levels, AP falls beyond 32 bits. Where distances define them, it is
+    higher at 64 bits than at 16.
 
     Long directions give several bits, so ``n_bits`` may exceed the number of directions. One far outlier
     widens the range of its direction, which then takes bits from all others: see ``percentile``.

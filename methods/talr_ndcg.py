@@ -65,8 +65,8 @@ class TALRNDCG(_TALR):
 
     Parameters
     ----------
-    learning_rate, epochs, halve_every : float and int, default=0.3, 60 and 20
-        Gradients of NDCG are small; on held-out items these scored better than the usual 0.1, 30 and 10.
+    learning_rate : float, default=0.3
+        Gradients of NDCG are small, hence more than the usual 0.1.
     relaxation : {"simplified", "full"}, default="simplified"
         DCG_s of the supplement, which the authors use, or a form that is exact on whole counts.
     alpha : float, default=1
@@ -99,8 +99,6 @@ class TALRNDCG(_TALR):
     """
 
     learning_rate: float = 0.3
-    epochs: int = 60
-    halve_every: int = 20
 
     criterion = "NDCG"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -286,6 +286,9 @@ def _describe_method(name: str) -> Records:
         "version": str(card.version),
     }
     table = click.HelpFormatter(width=120)
+    if card.notes:
+        with table.section("notes"):
+            table.write_text("\n\n".join(card.notes))
     with table.section("parameters"):
         table.write_dl([(f"{key}={value}", _meaning(card, key)) for key, value in card.params.items()], 28)
     n_bits = card.params["n_bits"]
@@ -300,6 +303,7 @@ def _describe_method(name: str) -> Records:
         "group": card.group,
         "supervision": card.supervision,
         "version": card.version,
+        "notes": card.notes,
         "parameters": {
             key: {"default": value, "about": card.meanings.get(key), "tried_by_tune": card.tunable.get(key)}
             for key, value in card.params.items()

@@ -307,6 +307,10 @@ def test_choices_and_presets_of_a_method_are_described():
     assert " Tried by tune: 12.5, 50.0, 200.0, 800.0, 3200.0, 12800.0, 51200.0. " in " ".join(in_words("adsh").split())
     assert "Tried by tune" not in in_words("itq")
     assert "n_bins=16" in in_words("talr-ap")  # half the bits
+    notes = in_words("idhn").partition("\nnotes:\n")[2].partition("\n\nparameters:\n")[0]
+    assert " On corel5k, the best slope depends on the code length. " in " ".join(notes.split())
+    assert "\n\n  On corel5k" in notes  # a paragraph of its own
+    assert "notes:" not in in_words("constant")
 
 
 def described(name):
