@@ -325,10 +325,8 @@ class Evaluation(Mapping[str, Summary]):
         least = math.sqrt(effect.explained) / n_defined
         rest = float(np.linalg.norm(np.sort(by_kind))) / n_defined  # sorted: however kinds are numbered
         most = max(high - low, 0) / 2  # no deviation within a range is greater
-        deviations = (
-            min(sd, most) for sd in (math.hypot(least, rest), least, math.hypot(least, float(remainder.mean())))
-        )
-        return Summary(mean, low, high, n_queries, n_undefined, *deviations, measured)
+        tie_sd, bound = min(math.hypot(least, rest), most), min(math.hypot(least, float(remainder.mean())), most)
+        return Summary(mean, low, high, n_queries, n_undefined, tie_sd, min(least, most), bound, measured)
 
     @property
     def per_query(self) -> "pd.DataFrame":
