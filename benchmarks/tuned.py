@@ -74,7 +74,7 @@ def trials_of(folder: Path) -> Iterator[Trials]:
             key: [setting.get(key, params[key]) for setting in settings]
             for key in sorted({key for setting in settings for key in setting})
         }
-        best = max(scores, key=lambda setting: scores[setting])
+        best = max(scores, key=lambda setting: (scores[setting], -len(setting)))  # of equal ones, the shortest
         chosen = json.loads(best) if leads(scores[best] - scores["{}"]) else {}
         yield Trials(method, scores, chosen, tried)
 
