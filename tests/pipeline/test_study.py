@@ -106,7 +106,7 @@ def test_the_number_of_tried_settings_is_kept_with_the_origin_of_rows(hashbench)
         (job,) = jobs_in(Path(f"results/digits/{method}.csv"))
         assert job["trials"] == trials
     text = hashbench("tables", "--metric", "AP").stdout
-    assert "- Tuned: settings chosen on held-out training items of this dataset, among 4 of itq." in text
+    assert "- Tuned: on digits (pixels), settings chosen on held-out training items, among 4 for itq." in text
     assert "| lsh " in text
 
 

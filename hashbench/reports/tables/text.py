@@ -124,7 +124,7 @@ def _markdown_cell(entry: Entry, style: Style) -> str:
 _FEW = 4  # columns that a column of an article takes
 _LABEL_WIDTH = 26  # characters of a label in one line; longer ones take several
 _SHRUNK = (  # to the place, if it is wider or higher
-    r"\resizebox*{!}{\ifdim\totalheight>.8\textheight .8\textheight\else\totalheight\fi}"
+    r"\resizebox*{!}{\ifdim\totalheight>.75\textheight .75\textheight\else\totalheight\fi}"
     r"{\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 )
 _LATEX = str.maketrans(
