@@ -610,14 +610,11 @@ def published(page: Page) -> None:
     page.says("every order of ties, by {} AP at 16, 32", span(leads, ".3f"), is_true=is_true)
     orders = orders_of("table2", results())
     counts, turned = Counter(order.verdict for order in orders), ("turned", SHUFFLE)
-    words = "Of {} comparisons at 16 and 32 bits, {} hold under"
-    page.says(words, counts.total(), counts["holds", SHUFFLE])
-    above = [(order.higher.cell.method, order.lower.cell.method) for order in orders if order.verdict == turned]
-    is_true = counts.total() == counts["holds", SHUFFLE] + counts[turned] and {*above} == {
-        ("cibhash", "bihalf"),
-        ("cibhash", "greedyhash-unsupervised"),
+    above = {
+        f"{order.higher.cell.method} above {order.lower.cell.method}" for order in orders if order.verdict == turned
     }
-    page.says("In the other {}, the paper has CIBHash above", WORDS[counts[turned]], is_true=is_true)
+    words = "Of {} comparisons at 16 and 32 bits, {} hold under a shuffle and {} are turned (the paper has {})."
+    page.says(words, counts.total(), counts["holds", SHUFFLE], counts[turned], listed(sorted(above)))
     steps = orders_of("continuation", results())
     is_true, p = all(order.verdict[0] == "turned" for order in steps), max(tested(order).p for order in steps)
     page.says("gains from `continuation` at {} lengths. Here", WORDS[len(steps)])
