@@ -166,6 +166,8 @@ def job_of(row: Row) -> Job:
     spec, base = dataset_spec(row.dataset, row.features), split_name(row.dataset)[0]
     defaults, params = method_card(row.method).params, json.loads(row.params)
     changed = {key: value for key, value in params.items() if defaults.get(key, value) != value}
+    if changed.get("weights") == "random":  # as recorded of dsh-net, which takes none
+        del changed["weights"]
     (job,) = grid([spec], [(row.method, changed)], [row.n_bits], [row.seed], {})
     dataset = find_dataset(spec)
     if dataset is None and (not is_dataset(base) or dataset_class(base).needs):

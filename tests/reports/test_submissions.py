@@ -11,6 +11,7 @@ from helpers.diff_rows import git, needs_git, row, write
 from helpers.error_sentences import complaint
 
 from hashbench.cards import method_card
+from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Job
 from hashbench.reports import submissions
 from hashbench.store.origin import Origin
@@ -183,6 +184,13 @@ def test_digits_that_another_processor_may_change_are_near_of_methods_that_train
     diff, here = submissions.rerun(Job("digits", method_card(method), 16, 0, {}), cell)
     assert submissions.is_reproduced(diff, method) == is_right
     assert submissions.compare_origins(ORIGIN, here) == "The environment of the rows was not recorded."
+
+
+def test_a_network_from_random_weights_is_run_without_a_file_of_weights(data):
+    params = '{"backbone": "dsh-net", "weights": "random"}'
+    row = digits_row(method="dsh", dataset="cifar10-s2", features="images (JPEG)", params=params)
+    with pytest.raises(HashbenchError, match=r"^not prepared\.$"):
+        submissions.job_of(row)
 
 
 @pytest.mark.usefixtures("empty_folder")
