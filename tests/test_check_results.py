@@ -51,6 +51,7 @@ def test_a_passage_names_dataset_and_method(bullet, of_fallen, of_lost):
     texts = passages(bullet, {"mine", "yours"})
     assert is_named(texts, "mine:gist", "lsh") == of_fallen
     assert is_named(texts, "mine:gist", "lsh", {16}) == of_lost
+    assert not is_named(["- On mine, sh fell.", "- On yours, lsh fell."], "mine:gist", "lsh")
 
 
 def test_only_new_bullets_of_the_section_count():
